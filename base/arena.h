@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An arena: many small allocations, freed together. */
-#ifndef DP_PROBES_ARENA_H
-#define DP_PROBES_ARENA_H
+#ifndef DP_BASE_ARENA_H
+#define DP_BASE_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sanitizes text for a terminal when a program or a file chose parts of it. */
-#ifndef DP_BASE_HARMLESS_H
-#define DP_BASE_HARMLESS_H
+#ifndef DP_BASE_SANITIZE_H
+#define DP_BASE_SANITIZE_H
 
 /* U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: these characters can change the order in which text is displayed. */
 static inline int dp_turns_text(const unsigned char *p)

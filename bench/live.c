@@ -6,7 +6,7 @@
  * what it notices.
  */
 #include "session/code/code_view.h"
-#include "injector/patch/swap/swap.h"
+#include "injector/patch/replace/replace.h"
 #include "injector/resident/resident.h"
 
 #include <stdio.h>
@@ -122,20 +122,20 @@ static void rest(uint64_t from, unsigned n, unsigned pace)
 static double toggle(struct bench *b, unsigned pace)
 {
 	const struct dp_placed *p = &b->t->in.placed[0];
-	struct dp_swap *s = NULL;
-	must(dp_swap_create(b->t, &b->t->in, &s));
-	dp_swap_stay_hot(s);
+	struct dp_replace *s = NULL;
+	must(dp_replace_create(b->t, &b->t->in, &s));
+	dp_replace_stay_hot(s);
 	const uint64_t from = dp_now_ns();
 	unsigned n = 0;
 	for (; dp_now_ns() - from < TOGGLE_NS || n % 2; n++) {
-		const struct dp_swap_edit edit = {p->addr, p->len, 0, p->len, n % 2 ? p->new_bytes : p->old_bytes};
-		if (!dp_swap_write(s, &edit))
+		const struct dp_replace_edit edit = {p->addr, p->len, 0, p->len, n % 2 ? p->new_bytes : p->old_bytes};
+		if (!dp_replace_write(s, &edit))
 			exit(1);
-		must(dp_swap_commit(s, NULL, &b->toggle_held));
-		dp_swap_again(s);
+		must(dp_replace_commit(s, NULL, &b->toggle_held));
+		dp_replace_again(s);
 		rest(from, n + 1, pace);
 	}
-	dp_swap_destroy(s);
+	dp_replace_destroy(s);
 	return n * 1e9 / (double)(dp_now_ns() - from);
 }
 

@@ -88,8 +88,8 @@ _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, 
 /* Aggregations: state and cells; and the same in low memory, where the tool puts them if it can. */
 struct answers {
 	struct dp_agent agent;
-	struct dp_answers_head head;
-	uint64_t block[4096 + 2 * DP_ANSWER_PAIRS];
+	struct dp_aggs_head head;
+	uint64_t block[4096 + 2 * DP_AGG_PAIRS];
 };
 static struct dp_agent agent;
 static struct dp_lost lost __attribute__((aligned(4096)));
@@ -161,7 +161,7 @@ struct extra {
 	const struct dp_fields *fields;  /* instead of contexts */
 	const char *when;
 	const uint32_t *gate[2];
-	const struct dp_answer *answer;
+	const struct dp_agg *answer;
 	uint16_t pair;
 	bool enters;
 	bool flags; /* preserved, although foo() does not use them */
@@ -231,7 +231,7 @@ static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t n
 	if (s == MAP_FAILED)
 		exit(1);
 	s->agent.live = DP_LIVE;
-	s->agent.answers = (struct dp_answers){.head = (uint64_t)&s->head, .size = sizeof(s->block)};
+	s->agent.answers = (struct dp_aggs){.head = (uint64_t)&s->head, .size = sizeof(s->block)};
 	s->agent.answers.nblocks = 1;
 	s->agent.answers.pairs = 4096 * 8;
 	s->agent.answer_key[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] = self;
@@ -255,7 +255,7 @@ static uint64_t emit(struct dp_buf *out, const struct dp_runtime *rt, const stru
 }
 
 /* A call's entry and its return at one site: rsp is the same at both. */
-static void add_pair(const char *name, const struct dp_runtime *rt, const struct dp_answer *answer)
+static void add_pair(const char *name, const struct dp_runtime *rt, const struct dp_agg *answer)
 {
 	struct dp_fields none = {0};
 	struct dp_request req = {
@@ -280,10 +280,10 @@ static void add_answers(const struct dp_runtime *rt)
 	static const char *const none[] = {NULL};
 	static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8};
 	static struct dp_expr took = {.kind = DP_EXPR_FACT, .value = DP_FACT_DURATION};
-	static const struct dp_answer count = {.what = DP_ANSWER_COUNT}, log2 = {.what = DP_ANSWER_LOG2, .value = &arg},
-	                              linear = {.what = DP_ANSWER_LINEAR, .value = &arg, .step = 10000, .buckets = 100},
-	                              all = {.what = DP_ANSWER_SUM | DP_ANSWER_MIN | DP_ANSWER_MAX, .value = &arg},
-	                              time = {.what = DP_ANSWER_LOG2, .value = &took};
+	static const struct dp_agg count = {.what = DP_AGG_COUNT}, log2 = {.what = DP_AGG_LOG2, .value = &arg},
+	                           linear = {.what = DP_AGG_LINEAR, .value = &arg, .step = 10000, .buckets = 100},
+	                           all = {.what = DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX, .value = &arg},
+	                           time = {.what = DP_AGG_LOG2, .value = &took};
 	const struct dp_runtime first = answers_runtime(rt, 0x30000000), far = answers_runtime(rt, 0);
 	struct dp_runtime apart = first, bases = first;
 	bases.identity = DP_ID_TID;

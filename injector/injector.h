@@ -129,7 +129,7 @@ bool dp_target_faults_wait(const struct dp_target *t);
 struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) DP_MUST_CHECK;
 
 /*
- * Aggregations (answers.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be.
+ * Aggregations (aggregations.c, decision 0020): cells instead of records. Before prepare; runtime.answers says where they will be.
  * Readings are sums over all threads, up to now or, after the removal, of everything.
  */
 struct dp_cells_want {
@@ -143,7 +143,7 @@ struct dp_cells_want {
 };
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want);
 void dp_target_cells(const struct dp_target *t, unsigned probe, uint64_t *ret); /* want.words of them */
-void dp_target_answer_loss(const struct dp_target *t, unsigned probe, struct dp_answer_loss *ret);
+void dp_target_agg_loss(const struct dp_target *t, unsigned probe, struct dp_agg_loss *ret);
 struct dp_key_cells {
 	unsigned probe, nframes;
 	uint64_t key;
@@ -258,7 +258,7 @@ struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest) DP_MU
 
 /* One group of resident probes that an earlier tool left. Found by dp_target_open() in the target itself; owned by the target. */
 struct dp_resident;
-size_t dp_target_nstanding(const struct dp_target *t);
+size_t dp_target_nresidents(const struct dp_target *t);
 struct dp_resident *dp_target_resident(struct dp_target *t, size_t i);
 const char *dp_resident_manifest(const struct dp_resident *s);
 unsigned dp_resident_nprobes(const struct dp_resident *s);

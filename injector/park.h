@@ -32,11 +32,11 @@ struct dp_park_hit {
 	uint64_t id;  /* as in the hit's record */
 	pid_t ns_tid; /* in the target's pid namespace */
 	unsigned probe;
-	uint64_t seen_ns;             /* when dp_park_look() found it */
+	uint64_t seen_ns;             /* when dp_park_inspect() found it */
 	struct user_regs_struct regs; /* the program's at the probe; segments and orig_rax are not filled in */
 };
 /* Does a thread wait? */
-bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret);
+bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret);
 /*
  * Call it with all threads held. Does this hit's thread still wait? If so it keeps waiting, for as long as it would have anyway,
  * and its record will have the id. May be called at each of several holds. False: it resumed before.
@@ -49,8 +49,8 @@ void dp_park_done(struct dp_target *t);
 /* Releases a waiting thread without a snapshot: its record will have no id. */
 bool dp_park_release(struct dp_target *t); /* false: none waited */
 /*
- * Has a thread entered a seccomp filter since? Then no hit waits from then on: waiting takes system calls. dp_park_look() checks
- * for this now and then; a hit before the check may be killed for its wait.
+ * Has a thread entered a seccomp filter since? Then no hit waits from then on: waiting takes system calls. dp_park_inspect()
+ * checks for this now and then; a hit before the check may be killed for its wait.
  */
 bool dp_park_is_caged(const struct dp_target *t);
 

@@ -4,7 +4,7 @@
 #define DP_SESSION_TRACE_SPEC_H
 
 #include "base/cleanup.h"
-#include "output/reports/answers.h"
+#include "output/reports/aggregations.h"
 #include "pmodules/pmodules.h"
 #include "probes/point/syscalls.h"
 #include "probes/probes.h"
@@ -42,12 +42,12 @@ void dp_typed_fini(struct dp_typed *typed);
 /* Adds to the probe what does not depend on the program: fixed contexts, and a condition on registers alone. */
 struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p) DP_MUST_CHECK;
 
-struct dp_asked { /* aggregations instead of events (session_answers.h) */
-	unsigned what;     /* bits of enum dp_answer_what; 0: events */
+struct dp_asked { /* aggregations instead of events (session_aggs.h) */
+	unsigned what;     /* bits of enum dp_agg_what; 0: events */
 	const char *value; /* the expression as typed, or NULL */
 	char *linear;      /* owned: the part of a linear histogram's argument that `value` points to */
 	bool average;      /* --avg: computed from the sum for display */
-	enum dp_answers_rank rank; /* sort key of the rows: the first one asked for */
+	enum dp_aggs_rank rank; /* sort key of the rows: the first one asked for */
 	int64_t low;
 	uint64_t step;
 	uint32_t buckets;
@@ -62,7 +62,7 @@ struct dp_snapshots_asked { /* of hits (snapshots.h) */
 	bool on;
 	uint32_t most;        /* at most this many; 1 unless given */
 	uint64_t interval_ns; /* at least this long between two */
-	struct dp_take_options take;
+	struct dp_snap_capture_options take;
 };
 
 #define DP_PROBES_MAX 60000u /* of one run, with those that patterns stand for */

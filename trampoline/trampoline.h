@@ -37,7 +37,7 @@ struct dp_segment { /* bytes of a module's file as mapped: all PT_LOAD segments,
 struct dp_range {
 	uint64_t start, size;
 };
-struct dp_keep { /* code that the kernel or a signal handler checks pcs against, or that runs without a stack */
+struct dp_protected { /* code that the kernel or a signal handler checks pcs against, or that runs without a stack */
 	uint64_t start, size;
 	const char *why;
 };
@@ -51,7 +51,7 @@ struct dp_text {
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
 	struct dp_analysis *known;  /* see below; NULL: each planner analyses the code itself */
-	const struct dp_keep *keep; /* never probed (DP_TAG_RSEQ), never moved */
+	const struct dp_protected *keep; /* never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
 };
 /*
@@ -61,9 +61,9 @@ struct dp_text {
 struct dp_error *dp_analysis_create(struct dp_analysis **ret) DP_MUST_CHECK;
 struct dp_analysis *dp_analysis_destroy(struct dp_analysis *known);
 /* Protected ranges recognised by their bytes (kept.c). Returns their number, at most `most`. */
-size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t most);
+size_t dp_text_find_protected(const struct dp_text *text, struct dp_protected *ret, size_t most);
 /* The range of text->keep that overlaps [addr, addr+n), or NULL. */
-const struct dp_keep *dp_text_kept(const struct dp_text *text, uint64_t addr, size_t n);
+const struct dp_protected *dp_text_protected(const struct dp_text *text, uint64_t addr, size_t n);
 /*
  * Is `addr` the start of an instruction of its function (linear decode from the function's start)? If not, the error
  * DP_TAG_NOT_BOUNDARY names the nearest boundaries before and after it. Without a known function, only checks that the bytes
@@ -136,7 +136,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	bool faults;
 	/* Aggregations: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
 	uint64_t cells, keyed, stacked, stacked_done;
-	struct dp_answers answers;
+	struct dp_aggs answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, as a 32.32 fixed-point number */
 	bool bases;       /* with DP_ID_TID: the fs base identifies threads, and rdfsbase reads it */
 	bool flags_shown; /* some probe shows the program's flags: no stub may change them, even where the program does not use
@@ -194,24 +194,24 @@ struct dp_plan {
  * ---------------------------------------------------
  */
 
-enum dp_answer_what {
-	DP_ANSWER_COUNT = 1,  /* one word: hits */
-	DP_ANSWER_SUM = 2,    /* four words, enum dp_answer_word: hits, and the requested ones of SUM, MIN, MAX */
-	DP_ANSWER_MIN = 4,
-	DP_ANSWER_MAX = 8,
-	DP_ANSWER_LOG2 = 16,  /* DP_ANSWER_LOG2_WORDS buckets: [0] is 0, [i] is [2^(i-1), 2^i), the last is negative values */
-	DP_ANSWER_LINEAR = 32, /* below `low`, `buckets` of `step` each, above */
+enum dp_agg_what {
+	DP_AGG_COUNT = 1,  /* one word: hits */
+	DP_AGG_SUM = 2,    /* four words, enum dp_agg_word: hits, and the requested ones of SUM, MIN, MAX */
+	DP_AGG_MIN = 4,
+	DP_AGG_MAX = 8,
+	DP_AGG_LOG2 = 16,  /* DP_AGG_LOG2_WORDS buckets: [0] is 0, [i] is [2^(i-1), 2^i), the last is negative values */
+	DP_AGG_LINEAR = 32, /* below `low`, `buckets` of `step` each, above */
 };
-enum dp_answer_word { /* of SUM, MIN and MAX; these two store the value with its top bit flipped, so that 0 means none */
-	DP_ANSWER_WORD_COUNT,
-	DP_ANSWER_WORD_SUM,
-	DP_ANSWER_WORD_MAX,
-	DP_ANSWER_WORD_MIN, /* with all bits flipped as well, so that the maximum is taken here too */
-	DP_ANSWER_WORDS,
+enum dp_agg_word { /* of SUM, MIN and MAX; these two store the value with its top bit flipped, so that 0 means none */
+	DP_AGG_WORD_COUNT,
+	DP_AGG_WORD_SUM,
+	DP_AGG_WORD_MAX,
+	DP_AGG_WORD_MIN, /* with all bits flipped as well, so that the maximum is taken here too */
+	DP_AGG_WORDS,
 };
-#define DP_ANSWER_LOG2_WORDS 65u
-#define DP_ANSWER_LINEAR_MAX 4096u
-struct dp_answer {
+#define DP_AGG_LOG2_WORDS 65u
+#define DP_AGG_LINEAR_MAX 4096u
+struct dp_agg {
 	unsigned what; /* COUNT alone, LOG2 alone, LINEAR alone, or some of SUM, MIN, MAX */
 	const struct dp_expr *value; /* NULL with COUNT */
 	int64_t low;
@@ -221,7 +221,7 @@ struct dp_answer {
 	unsigned stack;           /* cells per backtrace of at most so many frames; or 0 */
 };
 /* Words of cells for one probe, or for one of its keys. */
-unsigned dp_answer_words(const struct dp_answer *answer);
+unsigned dp_agg_words(const struct dp_agg *answer);
 
 struct dp_request { /* one probe to place */
 	uint64_t site;
@@ -250,11 +250,11 @@ struct dp_request { /* one probe to place */
 	 */
 	uint64_t syscall;
 	bool any_call; /* the call's number is unknown: the hook is called only if it is one that the hook handles */
-	const struct dp_answer *answer; /* NULL: makes a record */
+	const struct dp_agg *answer; /* NULL: makes a record */
 	/*
 	 * Not 0: a number that the entry and the returns of one function share, at most DP_PAIR_MAX. The stub with `enters` notes
 	 * when the call began and does nothing else. One without it finds that call by its stack address, which gives
-	 * DP_FACT_DURATION; a hit without a known entry is lost (struct dp_answer_loss), one that took less than `slower` ns does
+	 * DP_FACT_DURATION; a hit without a known entry is lost (struct dp_agg_loss), one that took less than `slower` ns does
 	 * nothing.
 	 */
 	uint16_t pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's part in snapshots of hits: shared by park.c and its unit test. */
-#ifndef DP_AGENT_PARK_H
-#define DP_AGENT_PARK_H
+#ifndef DP_AGENT_RING_PARK_H
+#define DP_AGENT_RING_PARK_H
 
 #include "agent/agent.h"
 

@@ -43,7 +43,7 @@
 	.size	dp_thunk_acquire, . - dp_thunk_acquire
 
 	/* In: rax = descriptor. Out: rsi = block or 0, rcx = 1 if it is the shared one. */
-	thunk	dp_thunk_cells, dp_answer_cells
+	thunk	dp_thunk_cells, dp_agg_cells
 	movq	%rax, %rsi
 	movq	%rdx, %rcx
 	ret
@@ -51,7 +51,7 @@
 	.size	dp_thunk_cells, . - dp_thunk_cells
 
 	/* The same with a key in rdx, for the cells of that key. */
-	thunk	dp_thunk_keyed, dp_answer_keyed
+	thunk	dp_thunk_keyed, dp_agg_keyed
 	movq	%rax, %rsi
 	movq	%rdx, %rcx
 	ret

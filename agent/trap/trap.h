@@ -9,8 +9,8 @@
  * The program's blocking of the hooked signals (`signals`) and its handlers for them never reach the kernel: what it sets at a
  * hooked system call is kept here and returned when it asks.
  */
-#ifndef DP_AGENT_TRAP_H
-#define DP_AGENT_TRAP_H
+#ifndef DP_AGENT_TRAP_TRAP_H
+#define DP_AGENT_TRAP_TRAP_H
 
 #include "agent/abi.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the agent's trap files. */
-#ifndef DP_AGENT_TRAP_AGENT_H
-#define DP_AGENT_TRAP_AGENT_H
+#ifndef DP_AGENT_TRAP_TRAP_AGENT_H
+#define DP_AGENT_TRAP_TRAP_AGENT_H
 
 #include "agent/agent.h"
 #include "agent/syscall.h"

@@ -13,8 +13,8 @@
  * A rule says how to get the caller's state from a frame's own: the CFA (normally the caller's rsp), the return address and the
  * registers that rules of outer frames may need. Numbering of registers: as in struct dp_regs. The names follow DWARF 5, 6.4.
  */
-#ifndef DP_AGENT_UNWIND_H
-#define DP_AGENT_UNWIND_H
+#ifndef DP_AGENT_UNWIND_UNWIND_H
+#define DP_AGENT_UNWIND_UNWIND_H
 
 #include <stdint.h>
 

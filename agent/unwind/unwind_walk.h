@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of one walk, and the inline functions of its hot path. */
-#ifndef DP_AGENT_UNWIND_WALK_H
-#define DP_AGENT_UNWIND_WALK_H
+#ifndef DP_AGENT_UNWIND_UNWIND_WALK_H
+#define DP_AGENT_UNWIND_UNWIND_WALK_H
 
 #include "agent/agent.h"
 #include "agent/unwind/unwind.h"

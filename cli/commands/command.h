@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs. Each prints its errors and returns the exit status. */
-#ifndef DP_CLI_COMMAND_H
-#define DP_CLI_COMMAND_H
+#ifndef DP_CLI_COMMANDS_COMMAND_H
+#define DP_CLI_COMMANDS_COMMAND_H
 
 #include "cli/options/options.h"
 

@@ -4,7 +4,7 @@
  * transaction: no hit is missed. The new probe's options are built as if they had been typed.
  */
 #include "cli/commands/command.h"
-#include "session/left.h"
+#include "session/residents.h"
 #include "cli/run/trace.h"
 #include "probes/expr/syntax/printf_form.h"
 
@@ -78,9 +78,9 @@ static void type_again(struct words *w, const struct dp_options *o, const struct
 	add_manners(w, o);
 }
 
-static struct dp_error *find(struct dp_left *left, const char *name, struct dp_left_group **group, size_t *index)
+static struct dp_error *find(struct dp_residents *left, const char *name, struct dp_residents_group **group, size_t *index)
 {
-	DP_TRY(dp_left_choose(left, (char *const[]){(char *)name}, 1));
+	DP_TRY(dp_residents_choose(left, (char *const[]){(char *)name}, 1));
 	for (size_t k = 0; k < left->n; k++)
 		for (size_t i = 0; i < left->group[k].manifest.n; i++)
 			if (left->group[k].chosen[i] && !strcmp(left->group[k].manifest.probe[i].name, name)) {
@@ -89,7 +89,7 @@ static struct dp_error *find(struct dp_left *left, const char *name, struct dp_l
 			}
 	if (!*group)
 		return dp_error(DP_TAG_NO_PROBE, "-e '%s' is not the name of one probe", name);
-	if (!dp_resident_site((*group)->standing, (unsigned)*index))
+	if (!dp_resident_site((*group)->resident, (unsigned)*index))
 		return dp_error(DP_TAG_NO_PROBE, "'%s' was retired: another tool patched its place", name);
 	return NULL;
 }
@@ -97,36 +97,36 @@ static struct dp_error *find(struct dp_left *left, const char *name, struct dp_l
 /* Makes the options; `enabled`: state of the old probe. Closes the process, which the new probe's command opens again. */
 static struct dp_error *prepare(const struct dp_options *o, struct words *w, bool *enabled)
 {
-	struct dp_left left = {0};
-	struct dp_left_group *g = NULL;
+	struct dp_residents left = {0};
+	struct dp_residents_group *g = NULL;
 	size_t i = 0;
-	struct dp_error *err = dp_left_open(&o->trace, o->trace.pid[0], true, &left);
+	struct dp_error *err = dp_residents_open(&o->trace, o->trace.pid[0], true, &left);
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err) {
-		*enabled = dp_resident_enabled(g->standing, (unsigned)i);
+		*enabled = dp_resident_enabled(g->resident, (unsigned)i);
 		const char *inlined = g->manifest.probe[i].typed.inlined;
 		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
 		w->inlined = inlined ? strdup(inlined) : NULL;
 		w->failed |= inlined && !w->inlined;
-		w->alone = g->manifest.n == 1 && !dp_resident_sink(g->standing);
+		w->alone = g->manifest.n == 1 && !dp_resident_sink(g->resident);
 		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
 	}
-	dp_left_close(&left);
+	dp_residents_close(&left);
 	return !err && w->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the new probe") : err;
 }
 
 static struct dp_error *disable_again(const struct dp_options *o)
 {
-	struct dp_left left = {0};
-	struct dp_left_group *g = NULL;
+	struct dp_residents left = {0};
+	struct dp_residents_group *g = NULL;
 	size_t i = 0;
-	struct dp_error *err = dp_left_open(&o->trace, o->trace.pid[0], true, &left);
+	struct dp_error *err = dp_residents_open(&o->trace, o->trace.pid[0], true, &left);
 	if (!err)
 		err = find(&left, o->event, &g, &i);
 	if (!err)
-		err = dp_resident_enable(g->standing, (unsigned)i, false);
-	dp_left_close(&left);
+		err = dp_resident_enable(g->resident, (unsigned)i, false);
+	dp_residents_close(&left);
 	return err;
 }
 

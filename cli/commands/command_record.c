@@ -110,11 +110,11 @@ static struct dp_error *record(struct recorder *c)
 
 static struct dp_error *run(const struct dp_options *options)
 {
-	struct dp_left left = {0};
+	struct dp_residents left = {0};
 	struct recorder c = {.options = options, .signal_fd = -1};
 	if (options->trace.npids != 1)
 		return dp_error(DP_TAG_USAGE, "dynprobe record takes one --pid at a time");
-	struct dp_error *err = dp_left_open(&options->trace, options->trace.pid[0], true, &left);
+	struct dp_error *err = dp_residents_open(&options->trace, options->trace.pid[0], true, &left);
 	if (!err)
 		err = dp_recording_open(&left, &c.r);
 	c.r.most = options->trace.hits;
@@ -126,7 +126,7 @@ static struct dp_error *run(const struct dp_options *options)
 	dp_recording_fini(&c.r);
 	if (c.signal_fd >= 0)
 		close(c.signal_fd);
-	dp_left_close(&left);
+	dp_residents_close(&left);
 	return err;
 }
 

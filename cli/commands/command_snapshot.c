@@ -57,7 +57,7 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uint64_t nth, char *ret, size_t size)
 {
 	if (!o->output)
-		dp_take_name(s, ret, size);
+		dp_snap_capture_name(s, ret, size);
 	else
 		snprintf(ret, size, "%s", o->output);
 	const size_t n = strlen(ret);
@@ -65,13 +65,13 @@ static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uin
 		snprintf(ret + n, size - n, ".%llu", (unsigned long long)nth);
 }
 
-static struct dp_error *take_one(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
+static struct dp_error *take_one(const struct dp_options *o, struct dp_snap_capture *take, uint64_t nth, struct dp_module_log *log)
 {
 	const struct dp_snapshot_args *a = &o->snapshot;
 	struct dp_snapshot *s = NULL;
 	char path[4096];
 	struct dp_error *err =
-	        a->core ? dp_take_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_take_process(take, o->trace.pid[0], &s);
+	        a->core ? dp_snap_capture_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_snap_capture_process(take, o->trace.pid[0], &s);
 	if (err)
 		return err;
 	name_of(o, s, nth, path, sizeof(path));
@@ -98,7 +98,7 @@ static void rest(uint64_t ns)
  * A forked copy that outlives dynprobe would stay in the program's list of children. So SIGINT, SIGTERM and SIGHUP wait until it
  * is reaped. (SIGKILL cannot wait.)
  */
-static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *take, uint64_t nth, struct dp_module_log *log)
+static struct dp_error *take_safely(const struct dp_options *o, struct dp_snap_capture *take, uint64_t nth, struct dp_module_log *log)
 {
 	sigset_t ends, old;
 	sigemptyset(&ends);
@@ -113,7 +113,7 @@ static struct dp_error *take_safely(const struct dp_options *o, struct dp_take *
 	return err;
 }
 
-static struct dp_error *take_all(const struct dp_options *o, struct dp_take *take, struct dp_module_log *log)
+static struct dp_error *take_all(const struct dp_options *o, struct dp_snap_capture *take, struct dp_module_log *log)
 {
 	const uint64_t n = o->snapshot.iterations ? o->snapshot.iterations : 1;
 	for (uint64_t nth = 1; nth <= n; nth++) {
@@ -126,8 +126,8 @@ static struct dp_error *take_all(const struct dp_options *o, struct dp_take *tak
 
 int dp_command_snapshot(const struct dp_options *options)
 {
-	struct dp_take *take = NULL;
-	struct dp_take_options wanted = options->snapshot.take;
+	struct dp_snap_capture *take = NULL;
+	struct dp_snap_capture_options wanted = options->snapshot.take;
 	struct dp_module_log log;
 	dp_module_log_init(&log, options);
 	wanted.log = dp_module_log_line;
@@ -138,10 +138,10 @@ int dp_command_snapshot(const struct dp_options *options)
 	dp_debug_cache_dir(cache);
 	struct dp_error *err = dp_snapshot_check_place(options->output);
 	if (!err)
-		err = dp_take_create(&wanted, &take);
+		err = dp_snap_capture_create(&wanted, &take);
 	if (!err)
 		err = take_all(options, take, &log);
-	dp_take_destroy(take);
+	dp_snap_capture_destroy(take);
 	const bool whole = !log.errors;
 	dp_module_log_fini(&log);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* status: lists resident probes. Reads the processes; stops and changes nothing. */
 #include "cli/commands/command.h"
-#include "cli/commands/left_each.h"
+#include "cli/commands/residents_each.h"
 #include "injector/tracee/proc/proc.h"
 #include "output/output.h"
 
@@ -14,17 +14,17 @@
 
 #define WHERE_SIZE 512u
 
-static const char *state_of(const struct dp_left_group *g, size_t i)
+static const char *state_of(const struct dp_residents_group *g, size_t i)
 {
-	if (dp_resident_retired(g->standing, (unsigned)i))
+	if (dp_resident_retired(g->resident, (unsigned)i))
 		return "retired";
-	if (!dp_resident_site(g->standing, (unsigned)i))
+	if (!dp_resident_site(g->resident, (unsigned)i))
 		return "removed";
-	return dp_resident_enabled(g->standing, (unsigned)i) ? "enabled" : "disabled";
+	return dp_resident_enabled(g->resident, (unsigned)i) ? "enabled" : "disabled";
 }
 
 /* JSON has the names of the symbol table. */
-static void put_where(const struct dp_left *left, bool readable, uint64_t addr, char *where)
+static void put_where(const struct dp_residents *left, bool readable, uint64_t addr, char *where)
 {
 	*where = '\0';
 	if (addr && readable)
@@ -33,10 +33,10 @@ static void put_where(const struct dp_left *left, bool readable, uint64_t addr, 
 		dp_image_describe(dp_target_image(left->target), dp_addr_of(addr), where, WHERE_SIZE);
 }
 
-static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp_listing_probe *ret)
+static void fill(struct dp_residents_group *g, size_t i, const char *where, struct dp_listing_probe *ret)
 {
 	const struct dp_manifest_probe *p = &g->manifest.probe[i];
-	const uint64_t addr = dp_resident_site(g->standing, (unsigned)i);
+	const uint64_t addr = dp_resident_site(g->resident, (unsigned)i);
 	*ret = (struct dp_listing_probe){
 	        .name = p->name,
 	        .spec = p->spec,
@@ -49,7 +49,7 @@ static void fill(struct dp_left_group *g, size_t i, const char *where, struct dp
 	        .session = g->manifest.session,
 	        .addr = addr,
 	};
-	dp_resident_loss(g->standing, (unsigned)i, &ret->loss.lost);
+	dp_resident_loss(g->resident, (unsigned)i, &ret->loss.lost);
 }
 
 static void print(const struct dp_options *options, const struct dp_listing *l)
@@ -60,7 +60,7 @@ static void print(const struct dp_options *options, const struct dp_listing *l)
 		dp_listing_text(l, stdout);
 }
 
-static struct dp_error *show(const struct dp_options *options, struct dp_left *left)
+static struct dp_error *show(const struct dp_options *options, struct dp_residents *left)
 {
 	struct dp_listing l = {.pid = dp_target_pid(left->target), .comm = dp_target_comm(left->target)};
 	size_t n = 0;
@@ -74,7 +74,7 @@ static struct dp_error *show(const struct dp_options *options, struct dp_left *l
 		if (left->group[k].damaged)
 			l.trouble = left->group[k].damaged->message;
 		for (size_t i = 0; i < left->group[k].manifest.n; i++, l.n++) {
-			const uint64_t site = dp_resident_site(left->group[k].standing, (unsigned)i);
+			const uint64_t site = dp_resident_site(left->group[k].resident, (unsigned)i);
 			put_where(left, options->format != DP_FORMAT_JSON, site, where[l.n]);
 			fill(&left->group[k], i, where[l.n], &probe[l.n]);
 		}
@@ -112,9 +112,9 @@ static bool is_vfork_child(pid_t pid)
 /* Lists a process that cannot be read with the reason; skips one that has ended. */
 static void show_if_any(const struct dp_options *options, pid_t pid)
 {
-	struct dp_left left = {0};
+	struct dp_residents left = {0};
 	char comm[64]; /* sanitized: the process chose it */
-	struct dp_error *err = dp_left_open(&options->trace, pid, true, &left);
+	struct dp_error *err = dp_residents_open(&options->trace, pid, true, &left);
 	if (!err && left.n)
 		err = show(options, &left);
 	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
@@ -124,7 +124,7 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 		print(options, &l);
 	}
 	dp_error_destroy(err);
-	dp_left_close(&left);
+	dp_residents_close(&left);
 }
 
 static struct dp_error *show_all(const struct dp_options *options)
@@ -143,7 +143,7 @@ static struct dp_error *show_all(const struct dp_options *options)
 int dp_command_status(const struct dp_options *options)
 {
 	if (options->trace.npids)
-		return dp_left_each(options, true, show);
+		return dp_residents_each(options, true, show);
 	struct dp_error *err = show_all(options);
 	const int status = err ? DP_EXIT_FAILURE : 0;
 	dp_error_print(err, stderr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pmodule new: the skeleton of a module. */
-#ifndef DP_CLI_PMODULE_NEW_H
-#define DP_CLI_PMODULE_NEW_H
+#ifndef DP_CLI_COMMANDS_PMODULE_NEW_H
+#define DP_CLI_COMMANDS_PMODULE_NEW_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Option arguments that are numbers, with units. */
-#ifndef DP_CLI_NUMBERS_H
-#define DP_CLI_NUMBERS_H
+#ifndef DP_CLI_OPTIONS_NUMBERS_H
+#define DP_CLI_OPTIONS_NUMBERS_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parsed command line. The option table (options_take.c) also feeds --help and the shell completion. */
-#ifndef DP_CLI_OPTIONS_H
-#define DP_CLI_OPTIONS_H
+#ifndef DP_CLI_OPTIONS_OPTIONS_H
+#define DP_CLI_OPTIONS_OPTIONS_H
 
 #include "base/cleanup.h"
 #include "base/error.h"

@@ -71,7 +71,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
 	DP_TRY(dp_snapshots_check(verb, o));
-	return dp_answers_check(verb, o);
+	return dp_aggs_check(verb, o);
 }
 
 static struct dp_error *check_add_context(const struct dp_options *o)

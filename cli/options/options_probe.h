@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --function, --probe, --return, --name, -t and --when, which apply to each other (options_probe.c has the rule). */
-#ifndef DP_CLI_OPTIONS_PROBE_H
-#define DP_CLI_OPTIONS_PROBE_H
+#ifndef DP_CLI_OPTIONS_OPTIONS_PROBE_H
+#define DP_CLI_OPTIONS_OPTIONS_PROBE_H
 
 #include "cli/options/options.h"
 

@@ -8,7 +8,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	struct dp_asked *a = &o->trace.asked;
 	const char *other =
 	        o->trace.nprobes                      ? "probes"
-	        : a->what & ~DP_ANSWER_COUNT          ? "--hist, --sum, --avg, --min and --max"
+	        : a->what & ~DP_AGG_COUNT             ? "--hist, --sum, --avg, --min and --max"
 	        : a->slower_ns                        ? "--slower-than"
 	        : a->interval_ns                      ? "--interval"
 	        : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
@@ -28,7 +28,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	if (o->trace.npids > 1)
 		return dp_error(DP_TAG_USAGE, "--profile takes one process: run one dynprobe for each");
 	if (a->by || a->folded || a->top)
-		a->what = DP_ANSWER_COUNT;
+		a->what = DP_AGG_COUNT;
 	if (!a->what)
 		return NULL;
 	if (o->format == DP_FORMAT_CTF || o->record)

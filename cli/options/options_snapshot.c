@@ -38,7 +38,7 @@ struct dp_error *dp_option_kv(struct dp_parser *p, const char *arg)
 	struct dp_snapshot_args *a = &p->o.snapshot;
 	for (const char *from = arg;; from++) {
 		const size_t n = strcspn(from, ","), key = strcspn(from, ":,");
-		struct dp_take_pair *grown = realloc(a->pair, (a->npairs + 1) * sizeof(*grown));
+		struct dp_snap_capture_pair *grown = realloc(a->pair, (a->npairs + 1) * sizeof(*grown));
 		if (!grown)
 			return dp_error(DP_TAG_NOMEM, "out of memory for the options");
 		a->pair = grown;
@@ -55,7 +55,7 @@ struct dp_error *dp_option_kv(struct dp_parser *p, const char *arg)
 
 void dp_snapshot_args_finish(struct dp_snapshot_args *a)
 {
-	struct dp_take_options *t = &a->take;
+	struct dp_snap_capture_options *t = &a->take;
 	t->globals = a->globals.item;
 	t->load = a->load.item;
 	t->classifiers = a->classifiers.item;
@@ -94,7 +94,7 @@ void dp_snapshot_args_fini(struct dp_snapshot_args *a)
 static bool describes(const struct dp_snapshot_args *a)
 {
 	static const struct dp_limits usual;
-	const struct dp_take_options *t = &a->take;
+	const struct dp_snap_capture_options *t = &a->take;
 	return t->still.mode || t->still.max_bytes || memcmp(&t->limits, &usual, sizeof(usual)) || t->environ || t->tls ||
 	       t->application || t->module_timeout_ns || a->globals.n || a->load.n || a->classifiers.n || a->modules.n ||
 	       a->module_dirs.n || a->module_options.n || a->lua_allow.n || a->npairs;

@@ -3,8 +3,8 @@
  * One table of options for all verbs. It feeds getopt_long(), --help and the shell completion. Most options only store their
  * argument: their row says where (options_typed.c). The others have a function of their own.
  */
-#ifndef DP_CLI_OPTIONS_TABLE_H
-#define DP_CLI_OPTIONS_TABLE_H
+#ifndef DP_CLI_OPTIONS_OPTIONS_TABLE_H
+#define DP_CLI_OPTIONS_OPTIONS_TABLE_H
 
 #include "cli/options/options_probe.h"
 
@@ -59,10 +59,10 @@ dp_option_taker dp_option_tids;         /* struct dp_tid_list */
 dp_option_taker dp_option_probe; /* --probe (row->value DP_POINT_PLACE), --function (ENTRY), --return (RETURN); may be @FILE */
 dp_option_taker dp_option_usdt, dp_option_syscall, dp_option_event_name, dp_option_context, dp_option_when;
 
-/* options_answers.c */
+/* options_aggregations.c */
 dp_option_taker dp_option_aggregation, dp_option_hist, dp_option_by;
 /* What aggregations exclude. */
-struct dp_error *dp_answers_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
+struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
 /* options_snapshot.c */
 dp_option_taker dp_option_kv, dp_option_lua_allow, dp_option_show_frame, dp_option_show_var, dp_option_show_all;

@@ -4,8 +4,8 @@
  * is attach or enable, disable-event is disable, trace a run, list -u status. -u (user space) is dropped: dynprobe has nothing
  * else.
  */
-#ifndef DP_CLI_RFC_WORDS_H
-#define DP_CLI_RFC_WORDS_H
+#ifndef DP_CLI_OPTIONS_RFC_WORDS_H
+#define DP_CLI_OPTIONS_RFC_WORDS_H
 
 #include "base/error.h"
 

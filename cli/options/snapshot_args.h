@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of snapshots. */
-#ifndef DP_CLI_SNAPSHOT_ARGS_H
-#define DP_CLI_SNAPSHOT_ARGS_H
+#ifndef DP_CLI_OPTIONS_SNAPSHOT_ARGS_H
+#define DP_CLI_OPTIONS_SNAPSHOT_ARGS_H
 
 #include "session/trace_spec.h"
 
@@ -10,11 +10,11 @@ struct dp_tid_list {
 	size_t n;
 };
 struct dp_snapshot_args {
-	struct dp_take_options take; /* its lists are filled in by dp_snapshot_args_finish() */
-	const char *core;            /* NULL: of a process */
+	struct dp_snap_capture_options take; /* its lists are filled in by dp_snapshot_args_finish() */
+	const char *core;                    /* NULL: of a process */
 	uint64_t iterations, interval_ns;
 	struct dp_word_list globals, load, classifiers, modules, module_dirs, module_options, lua_allow;
-	struct dp_take_pair *pair;
+	struct dp_snap_capture_pair *pair;
 	size_t npairs;
 	struct dp_tid_list threads, faults;
 	char **owned; /* words that are parts of arguments */

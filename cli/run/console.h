@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's calls on the terminal, for every command: its log lines, its progress, and the signals that end it. */
-#ifndef DP_CLI_CONSOLE_H
-#define DP_CLI_CONSOLE_H
+#ifndef DP_CLI_RUN_CONSOLE_H
+#define DP_CLI_RUN_CONSOLE_H
 
 #include "cli/options/options.h"
 

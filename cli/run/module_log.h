@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Output of pmodules: log lines on standard error at once, by their level; printed text on standard output at the end. */
-#ifndef DP_CLI_MODULE_LOG_H
-#define DP_CLI_MODULE_LOG_H
+#ifndef DP_CLI_RUN_MODULE_LOG_H
+#define DP_CLI_RUN_MODULE_LOG_H
 
 #include "base/buf.h"
 #include "cli/options/options.h"
@@ -15,7 +15,7 @@ struct dp_module_log {
 
 void dp_module_log_init(struct dp_module_log *log, const struct dp_options *options);
 void dp_module_log_fini(struct dp_module_log *log); /* drops what was not put */
-/* A log function of dp_host_options and dp_take_options; its data is a struct dp_module_log. */
+/* A log function of dp_host_options and dp_snap_capture_options; its data is a struct dp_module_log. */
 void dp_module_log_line(enum dp_log_level level, const char *module, const char *text, void *data);
 /* Writes the printed text. DP_TAG_OUTPUT. */
 struct dp_error *dp_module_log_put(struct dp_module_log *log) DP_MUST_CHECK;

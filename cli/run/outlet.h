@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An output stream that never blocks a run that must end: it buffers what its reader does not take. */
-#ifndef DP_CLI_OUTLET_H
-#define DP_CLI_OUTLET_H
+#ifndef DP_CLI_RUN_OUTLET_H
+#define DP_CLI_RUN_OUTLET_H
 
 #include "base/error.h"
 

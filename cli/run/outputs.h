@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a run's events go: the live view (text or NDJSON) and the recording (CTF). */
-#ifndef DP_CLI_OUTPUTS_H
-#define DP_CLI_OUTPUTS_H
+#ifndef DP_CLI_RUN_OUTPUTS_H
+#define DP_CLI_RUN_OUTPUTS_H
 
 #include "cli/options/options.h"
 #include "cli/run/outlet.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/profile.h"
 
-#include "cli/run/answers.h"
+#include "cli/run/aggregations.h"
 #include "cli/run/signals.h"
 #include "injector/tracee/tracee.h"
 #include "session/profile/sampler.h"
@@ -168,14 +168,14 @@ static struct dp_error *show_stacks(const struct profile *p, double seconds)
 {
 	struct dp_stack_rows rows;
 	DP_TRY(dp_stacks_rows(p->s.stacks, &p->s.images, p->s.pid, &rows));
-	dp_answers_print(p->o,
-	                 &(struct dp_answers_shown){.what = DP_ANSWER_COUNT,
-	                                            .by = "backtrace",
-	                                            .top = p->o->trace.asked.top,
-	                                            .seconds = seconds,
-	                                            .row = rows.row,
-	                                            .n = rows.n},
-	                 p->out.file);
+	dp_aggs_print(p->o,
+	              &(struct dp_aggs_shown){.what = DP_AGG_COUNT,
+	                                      .by = "backtrace",
+	                                      .top = p->o->trace.asked.top,
+	                                      .seconds = seconds,
+	                                      .row = rows.row,
+	                                      .n = rows.n},
+	              p->out.file);
 	dp_stack_rows_fini(&rows);
 	return NULL;
 }

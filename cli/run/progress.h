@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A counter on the terminal while many probes are looked up, planned, placed and removed. */
-#ifndef DP_CLI_PROGRESS_H
-#define DP_CLI_PROGRESS_H
+#ifndef DP_CLI_RUN_PROGRESS_H
+#define DP_CLI_RUN_PROGRESS_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_CLI_SIGNALS_H
-#define DP_CLI_SIGNALS_H
+#ifndef DP_CLI_RUN_SIGNALS_H
+#define DP_CLI_RUN_SIGNALS_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exit statuses of a run. */
-#ifndef DP_CLI_STATUS_H
-#define DP_CLI_STATUS_H
+#ifndef DP_CLI_RUN_STATUS_H
+#define DP_CLI_RUN_STATUS_H
 
 #include "cli/run/trace.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/trace.h"
 
-#include "cli/run/answers.h"
+#include "cli/run/aggregations.h"
 #include "cli/run/progress.h"
 #include "cli/run/signals.h"
 #include "cli/run/status.h"
-#include "session/run/keep.h"
 #include "session/run/lttng_run.h"
+#include "session/run/run_keep.h"
 #include "session/run/snapshots.h"
 
 #include <inttypes.h>
@@ -112,7 +112,7 @@ static struct dp_error *finish(struct dp_trace *t)
 	struct dp_error *ended = dp_outputs_end(&t->out);
 	if (!ended)
 		ended = dp_lttng_end(&t->run);
-	dp_answers_final(t);
+	dp_aggs_final(t);
 	dp_report_summary(t);
 	dp_report_snapshots(t);
 	if (!err)
@@ -145,12 +145,12 @@ static struct dp_error *run_live(struct dp_trace *t)
 static struct dp_error *run_attach(struct dp_trace *t)
 {
 	DP_TRY(open_outputs(t));
-	DP_TRY(dp_keep_announce(&t->run));
+	DP_TRY(dp_run_keep_announce(&t->run));
 	DP_TRY(install(t));
 	if (t->run.ended_by)
 		return dp_error(DP_TAG_INTERRUPTED, "a signal came before all probes were placed: none was left");
 	for (size_t i = 0; i < t->run.nsessions; i++)
-		DP_TRY(dp_keep(&t->run, t->run.session[i]));
+		DP_TRY(dp_run_keep(&t->run, t->run.session[i]));
 	if (t->run.use_lttng)
 		dp_lttng_settle(&t->run);
 	DP_TRY(dp_run_release(&t->run));

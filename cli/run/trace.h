@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A run as a command: the engine's run (session/run/run.h) with its outputs, signals, reports and exit status. */
-#ifndef DP_CLI_TRACE_H
-#define DP_CLI_TRACE_H
+#ifndef DP_CLI_RUN_TRACE_H
+#define DP_CLI_RUN_TRACE_H
 
 #include "cli/options/options.h"
 #include "cli/run/outputs.h"

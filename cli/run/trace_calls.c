@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's calls during a run, passed to the outputs and the signals. */
-#include "cli/run/answers.h"
+#include "cli/run/aggregations.h"
 #include "cli/run/console.h"
 #include "cli/run/signals.h"
 #include "cli/run/trace.h"
@@ -34,7 +34,7 @@ static struct dp_error *on_flush(uint64_t lost, void *data)
 
 static void on_round(void *data)
 {
-	dp_answers_round(data);
+	dp_aggs_round(data);
 }
 
 static bool on_interrupted(bool leaving, void *data)

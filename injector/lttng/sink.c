@@ -100,7 +100,7 @@ static struct dp_error *check_threads(struct dp_target *t)
 static struct dp_error *check_traps(const struct dp_target *t)
 {
 	for (size_t i = 0; i < t->nstanding; i++)
-		if (t->standing[i]->in.trap)
+		if (t->resident[i]->in.trap)
 			return dp_error(DP_TAG_SINK,
 			                "process %d (%s) has probes with traps, which cannot be combined with the LTTng sink",
 			                t->process.pid, t->process.comm);

@@ -3,8 +3,8 @@
  * The LTTng sink as the tool sees it: for sink*.c and recover.c. agent/sink.h is the contract with the target,
  * injector/injector.h the public interface.
  */
-#ifndef DP_INJECTOR_SINK_H
-#define DP_INJECTOR_SINK_H
+#ifndef DP_INJECTOR_LTTNG_SINK_H
+#define DP_INJECTOR_LTTNG_SINK_H
 
 #include "agent/sink.h"
 #include "injector/lttng/safe/safe.h"

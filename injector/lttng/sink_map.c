@@ -257,7 +257,7 @@ static struct dp_error *do_held(struct dp_sink_view *v, struct dp_freeze *f, act
 static struct dp_error *do_frozen(struct dp_sink_view *v, action *act, struct plan *p, uint64_t *held_ns)
 {
 	struct dp_freeze f = {0};
-	struct dp_error *err = dp_freeze_patiently(v->t, &f);
+	struct dp_error *err = dp_freeze_with_retry(v->t, &f);
 	if (!err) {
 		err = do_held(v, &f, act, p);
 		dp_thaw_all(&f);

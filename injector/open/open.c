@@ -146,13 +146,13 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	if (t->launch)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));
-	dp_stray_reap();
+	dp_late_stop_reap();
 	if (t->data) /* lets the next tool remove what remains, even if this process lives on */
 		__atomic_store_n(&((struct dp_control *)(void *)t->data)->tool_pid, 0, __ATOMIC_RELEASE);
 	dp_shared_close(t);
 	for (size_t i = 0; i < t->nstanding; i++)
-		dp_resident_destroy(t->standing[i]);
-	free(t->standing);
+		dp_resident_destroy(t->resident[i]);
+	free(t->resident);
 	dp_image_destroy(t->image);
 	dp_installation_fini(&t->in);
 	free(t->trap.hook);

@@ -13,7 +13,7 @@
 
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/remove.h"
-#include "injector/patch/swap/swap.h"
+#include "injector/patch/replace/replace.h"
 #include "injector/resident/resident.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -174,15 +174,15 @@ static void settle_all(struct dp_target *t, const struct dp_groups *g)
 /* The groups left on purpose become the target's. */
 static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
 {
-	t->standing = calloc(g->n + 1, sizeof(struct dp_resident *));
-	if (!t->standing)
+	t->resident = calloc(g->n + 1, sizeof(struct dp_resident *));
+	if (!t->resident)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the probes of an earlier dynprobe");
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->kind[i] != DP_GROUP_KEPT)
 			continue;
 		struct dp_resident *s = dp_take(g->group[i], NULL);
 		g->kind[i] = DP_GROUP_OTHER;
-		t->standing[t->nstanding++] = s;
+		t->resident[t->nstanding++] = s;
 		if (s->control.tool_pid)
 			DP_TRY(dp_resident_unserve(s));
 	}
@@ -205,7 +205,7 @@ static struct dp_error *sweep_text(struct dp_target *t, const struct dp_groups *
 {
 	for (size_t i = 0; i < g->n; i++)
 		if (g->kind[i] != DP_GROUP_OTHER)
-			DP_TRY(dp_swap_sweep(t, &g->group[i]->in));
+			DP_TRY(dp_replace_sweep(t, &g->group[i]->in));
 	return NULL;
 }
 
@@ -214,10 +214,10 @@ static void take_out_empty(struct dp_target *t, bool *changed)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < t->nstanding; i++) {
-		struct dp_resident *s = t->standing[i];
+		struct dp_resident *s = t->resident[i];
 		struct dp_error *err = dp_resident_any(s) ? NULL : take_out(t, s);
 		if (err || dp_resident_any(s)) {
-			t->standing[kept++] = s;
+			t->resident[kept++] = s;
 		} else {
 			dp_resident_destroy(s);
 			*changed = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What earlier tools left in a process, when it is opened. */
-#ifndef DP_INJECTOR_RECOVER_H
-#define DP_INJECTOR_RECOVER_H
+#ifndef DP_INJECTOR_OPEN_RECOVER_H
+#define DP_INJECTOR_OPEN_RECOVER_H
 
 #include "injector/target/target.h"
 

@@ -112,7 +112,7 @@ struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_emb
                                         bool *left)
 {
 	struct leaving l = {t, hidden, report->why};
-	struct dp_each each = {.asleep = has_left_asleep};
+	struct dp_for_each_stopped each = {.asleep = has_left_asleep};
 	struct dp_error *err = NULL;
 	*left = false;
 	for (int tried = 0; !err && !*left && tried < LIVE_TRIES; tried++) {
@@ -121,7 +121,7 @@ struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_emb
 		if (tried > 2)
 			nanosleep(&(struct timespec){.tv_nsec = tried * REST_NS}, NULL);
 		report->why[0] = 0;
-		err = dp_each_round(t, &each, has_left, &l, left);
+		err = dp_for_each_stopped_round(t, &each, has_left, &l, left);
 	}
 	const pid_t sharer = dp_sharer(&t->process);
 	if (!err && sharer) {
@@ -132,6 +132,6 @@ struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_emb
 		snprintf(report->why, sizeof(report->why), "not every thread could be checked");
 	if (each.held_ns > report->pause_ns)
 		report->pause_ns = each.held_ns;
-	dp_each_fini(&each);
+	dp_for_each_stopped_fini(&each);
 	return err;
 }

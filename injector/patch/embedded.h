@@ -4,8 +4,8 @@
  * signal between the two; its pc is then an address inside the program's text that is no instruction of the program. So the short
  * jumps are removed first, then each thread is checked, and only then the bytes around the embedded jumps are restored.
  */
-#ifndef DP_INJECTOR_HIDDEN_H
-#define DP_INJECTOR_HIDDEN_H
+#ifndef DP_INJECTOR_PATCH_EMBEDDED_H
+#define DP_INJECTOR_PATCH_EMBEDDED_H
 
 #include "injector/target/target.h"
 

@@ -155,7 +155,7 @@ static struct dp_error *map_live(struct install *i, uint64_t file_size)
 	return NULL;
 }
 
-void dp_install_say_why(struct install *i, const char *why)
+void dp_install_log_why(struct install *i, const char *why)
 {
 	struct dp_install_stats *stats = i->stats;
 	stats->live = false;
@@ -177,7 +177,7 @@ static bool go_on_held(struct install *i, struct dp_error *err)
 	if (!nobody_to_lend(err) && err->tag != DP_TAG_CHANGED && err->tag != DP_TAG_REMOTE && err->tag != DP_TAG_NO_SPACE &&
 	    err->tag != DP_TAG_SYS)
 		return false;
-	dp_install_say_why(i, err->message);
+	dp_install_log_why(i, err->message);
 	dp_error_destroy(err);
 	return true;
 }
@@ -205,7 +205,7 @@ static struct dp_error *map_once(struct install *i, map_step step, uint64_t file
 	struct dp_freeze f = {0};
 	if (i->t->launch)
 		return map_held(i, dp_launch_freeze(i->t->launch), step, file_size);
-	DP_TRY(dp_freeze_patiently(i->t, &f));
+	DP_TRY(dp_freeze_with_retry(i->t, &f));
 	struct dp_error *err = map_held(i, &f, step, file_size);
 	dp_thaw_all(&f);
 	i->stats->freezes++;
@@ -315,7 +315,7 @@ static struct dp_error *arm(struct install *i)
 	struct dp_error *err = check_hooks(i);
 	const bool hooked = !err;
 	if (hooked) {
-		dp_install_say_why(i, "the trap and fault handler is installed with all threads held");
+		dp_install_log_why(i, "the trap and fault handler is installed with all threads held");
 		dp_priority_raise(&priority);
 		err = dp_trap_arm(i->t, needs_handler(i));
 		dp_priority_restore(&priority);

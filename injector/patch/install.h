@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* State of one installation. Private to install.c, install_sites.c, install_order.c and install_look.c. */
-#ifndef DP_INJECTOR_INSTALL_H
-#define DP_INJECTOR_INSTALL_H
+/* State of one installation. Private to install.c, install_sites.c, install_order.c and install_inspection.c. */
+#ifndef DP_INJECTOR_PATCH_INSTALL_H
+#define DP_INJECTOR_PATCH_INSTALL_H
 
-#include "injector/patch/swap/swap.h"
+#include "injector/patch/replace/replace.h"
 
-struct install_look;
+struct install_inspection;
 struct install {
 	struct dp_target *t;
 	const struct dp_extent *extents;
@@ -16,8 +16,8 @@ struct install {
 	size_t unwind_size;
 	struct dp_install_result *results;
 	struct dp_install_stats *stats;
-	struct dp_swap *swap;      /* while sites are written with the threads running */
-	struct install_look *look; /* while all threads are held: where they are */
+	struct dp_replace *swap;      /* while sites are written with the threads running */
+	struct install_inspection *look; /* while all threads are held: where they are */
 	bool *refused;             /* of each site: refused; others may rely on it */
 	enum dp_tag refused_tag;   /* tag of the last refusal */
 	bool *held;                /* of each site: write it with all threads held */
@@ -28,7 +28,7 @@ struct install {
 
 /* ---- install.c ---- */
 /* Records why all threads were or will be held, and for how long. */
-void dp_install_say_why(struct install *i, const char *why);
+void dp_install_log_why(struct install *i, const char *why);
 void dp_install_note_hold(struct install *i, const struct dp_freeze *f, const char *what);
 
 /* ---- install_order.c: what is written while threads run, and what while all are held ---- */
@@ -53,21 +53,21 @@ static inline bool dp_install_is_due(const struct install *i, size_t k, bool gua
 }
 bool dp_install_crosses(const struct install *i, size_t k);
 /* With all threads held: checks and writes the site, or refuses it. `across`: its pages, if it crosses a page boundary. */
-void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_swap *across);
-/* Adds the site to i->swap. False if it is not refused but cannot be written live: see dp_swap_why(). */
+void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_replace *across);
+/* Adds the site to i->swap. False if it is not refused but cannot be written live: see dp_replace_why(). */
 bool dp_install_write_live(struct install *i, size_t k, struct dp_placed **below);
 /* The commit of i->swap has written this site. */
 void dp_install_stands(struct install *i, size_t k, struct dp_placed *below);
 void dp_install_refuse(struct install *i, size_t k, enum dp_tag tag, const char *why);
 
-/* ---- install_look.c: is a thread inside a window's bytes, or will it return there? ---- */
+/* ---- install_inspection.c: is a thread inside a window's bytes, or will it return there? ---- */
 /*
  * For the windows of [from, end) that are due: create before threads are held, take while they are (O(threads)), destroy after.
  */
-struct dp_error *dp_install_look_create(const struct install *i, size_t from, size_t end, struct install_look **ret) DP_MUST_CHECK;
-void dp_install_look_take(struct install_look *look, const struct install *i, struct dp_freeze *f);
+struct dp_error *dp_install_inspection_create(const struct install *i, size_t from, size_t end, struct install_inspection **ret) DP_MUST_CHECK;
+void dp_install_inspection_take(struct install_inspection *look, const struct install *i, struct dp_freeze *f);
 /* Accepts NULL. */
-struct install_look *dp_install_look_destroy(struct install_look *look);
-bool dp_install_look_busy(struct install *i, struct dp_freeze *f, size_t k);
+struct install_inspection *dp_install_inspection_destroy(struct install_inspection *look);
+bool dp_install_inspection_busy(struct install *i, struct dp_freeze *f, size_t k);
 
 #endif

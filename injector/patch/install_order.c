@@ -46,7 +46,7 @@ static const char *needs_hold(const struct install *i, size_t k)
 static void hold(struct install *i, size_t k, const char *why)
 {
 	i->held[k] = true;
-	dp_install_say_why(i, why);
+	dp_install_log_why(i, why);
 }
 
 static void edit_all(struct install *i, bool guarded, struct dp_placed **below)
@@ -56,7 +56,7 @@ static void edit_all(struct install *i, bool guarded, struct dp_placed **below)
 		if (why)
 			hold(i, k, why);
 		else if (dp_install_is_due(i, k, guarded) && !dp_install_write_live(i, k, &below[k]))
-			hold(i, k, dp_swap_why(i->swap));
+			hold(i, k, dp_replace_why(i->swap));
 	}
 }
 
@@ -66,7 +66,7 @@ static void settle(struct install *i, bool guarded, struct dp_placed **below, bo
 	for (size_t k = 0; k < i->nplans; k++) {
 		if (!dp_install_is_due(i, k, guarded) || i->held[k])
 			continue;
-		if (dp_swap_stands(i->swap, i->t->in.placed[k].addr))
+		if (dp_replace_stands(i->swap, i->t->in.placed[k].addr))
 			dp_install_stands(i, k, below[k]);
 		else
 			i->held[k] = last;
@@ -91,27 +91,27 @@ static bool may_be_held(const struct dp_error *err)
 }
 
 /* Worth a retry: for example, a thread had no processor in time, or another process wrote to the page. */
-static bool passes(const struct dp_error *err, const struct dp_swap *s)
+static bool passes(const struct dp_error *err, const struct dp_replace *s)
 {
 	return err && (err->tag == DP_TAG_REMOTE || err->tag == DP_TAG_CHANGED) && !s->unheld;
 }
 
 static struct dp_error *commit(struct install *i, bool guarded, struct dp_placed **below, bool *again)
 {
-	struct dp_swap *s = i->swap;
+	struct dp_replace *s = i->swap;
 	edit_all(i, guarded, below);
-	struct dp_error *err = dp_swap_commit(s, NULL, &i->stats->pause_ns);
+	struct dp_error *err = dp_replace_commit(s, NULL, &i->stats->pause_ns);
 	*again &= passes(err, s);
 	settle(i, guarded, below, !*again);
 	i->stats->freezes += s->holds;
 	if (s->holds)
-		dp_install_say_why(i, s->why_held);
+		dp_install_log_why(i, s->why_held);
 	if (!err || !may_be_held(err))
 		return err;
 	if (*again)
 		dp_target_log(i->t, "retrying: %s", err->message);
 	else
-		dp_install_say_why(i, err->message);
+		dp_install_log_why(i, err->message);
 	return dp_error_destroy(err);
 }
 
@@ -124,10 +124,10 @@ static struct dp_error *write_live(struct install *i, bool guarded)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
 	for (int tried = 1; !err && again; tried++) {
 		again = tried < LIVE_TRIES;
-		err = dp_swap_create(i->t, &i->t->in, &i->swap);
+		err = dp_replace_create(i->t, &i->t->in, &i->swap);
 		if (!err)
 			err = commit(i, guarded, below, &again);
-		i->swap = dp_swap_destroy(i->swap);
+		i->swap = dp_replace_destroy(i->swap);
 	}
 	return err;
 }
@@ -137,7 +137,7 @@ static struct dp_error *write_live(struct install *i, bool guarded)
 struct turn { /* what is written in one hold */
 	size_t from, end;
 	bool guarded;
-	struct dp_swap *across; /* for a single site that crosses pages */
+	struct dp_replace *across; /* for a single site that crosses pages */
 	uint64_t held_ns;
 };
 
@@ -171,13 +171,13 @@ static struct dp_error *prepare(struct install *i, struct turn *turn)
 {
 	turn->across = NULL;
 	if (dp_install_crosses(i, turn->from))
-		DP_TRY(dp_swap_create(i->t, &i->t->in, &turn->across));
-	return dp_install_look_create(i, turn->from, turn->end, &i->look);
+		DP_TRY(dp_replace_create(i->t, &i->t->in, &turn->across));
+	return dp_install_inspection_create(i, turn->from, turn->end, &i->look);
 }
 
 static void write_turn(struct install *i, struct turn *turn, struct dp_freeze *f)
 {
-	dp_install_look_take(i->look, i, f);
+	dp_install_inspection_take(i->look, i, f);
 	const uint64_t until = dp_now_ns() + HOLD_NS;
 	do {
 		if (is_due(i, turn->from, turn->guarded))
@@ -202,7 +202,7 @@ static struct dp_error *hold_and_write(struct install *i, struct turn *turn, boo
 	struct dp_freeze own = {0}, *f = i->t->launch ? dp_launch_freeze(i->t->launch) : &own;
 	struct dp_priority priority;
 	dp_priority_raise(&priority);
-	struct dp_error *err = i->t->launch ? NULL : dp_freeze_patiently(i->t, &own);
+	struct dp_error *err = i->t->launch ? NULL : dp_freeze_with_retry(i->t, &own);
 	if (!err) {
 		err = check_threads(i, f, first);
 		if (!err)
@@ -224,8 +224,8 @@ static struct dp_error *write_next(struct install *i, struct turn *turn, bool fi
 	struct dp_error *err = prepare(i, turn);
 	if (!err)
 		err = hold_and_write(i, turn, first);
-	turn->across = dp_swap_destroy(turn->across);
-	i->look = dp_install_look_destroy(i->look);
+	turn->across = dp_replace_destroy(turn->across);
+	i->look = dp_install_inspection_destroy(i->look);
 	return err;
 }
 

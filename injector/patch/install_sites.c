@@ -52,7 +52,7 @@ static struct dp_error *check_left(const struct install *i, const struct dp_plac
 static struct dp_error *check_hidden(const struct install *i, const struct dp_placed *below)
 {
 	for (size_t n = 0; below && n < i->t->nstanding; n++) {
-		const struct dp_resident *s = i->t->standing[n];
+		const struct dp_resident *s = i->t->resident[n];
 		struct dp_near near = dp_near_leading(&s->in, below->addr, below->addr + below->len);
 		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;) {
 			const struct dp_placed *q = &s->in.placed[k];
@@ -73,7 +73,7 @@ static struct dp_error *check_standing(const struct install *i, const struct dp_
 	struct dp_placed *top = dp_resident_below(i->t, &i->t->in, p);
 	*below = top && may_cover(p, top) ? top : NULL;
 	for (size_t n = 0; n < i->t->nstanding; n++) {
-		const struct dp_resident *s = i->t->standing[n];
+		const struct dp_resident *s = i->t->resident[n];
 		struct dp_near near = dp_near_bytes(&s->in, p->addr, p->len);
 		for (size_t k; !s->unmapped && (k = dp_near_next(&near)) != SIZE_MAX;)
 			DP_TRY(check_left(i, p, *below, &s->in.placed[k]));
@@ -102,7 +102,7 @@ static struct dp_error *compare(const struct install *i, const struct dp_placed 
 	const uint8_t *expected = below ? below->new_bytes : p->old_bytes;
 	uint8_t now[sizeof(p->old_bytes)];
 	char is[64], should[64];
-	const size_t got = i->swap ? dp_swap_read(i->swap, p->addr, now, p->len)
+	const size_t got = i->swap ? dp_replace_read(i->swap, p->addr, now, p->len)
 	                           : dp_mem_read(&i->t->process, dp_addr_of(p->addr), now, p->len);
 	if (got != p->len)
 		return dp_error(DP_TAG_CHANGED, "0x%llx is no longer mapped", (unsigned long long)p->addr);
@@ -120,15 +120,15 @@ static struct dp_error *check_site(struct install *i, struct dp_freeze *f, size_
 	const struct dp_placed *p = &i->t->in.placed[k];
 	DP_TRY(check_supports(i, &i->plans[k]));
 	DP_TRY(check_standing(i, p, below));
-	if (i->plans[k].ninterior && dp_install_look_busy(i, f, k))
+	if (i->plans[k].ninterior && dp_install_inspection_busy(i, f, k))
 		return dp_error(DP_TAG_BUSY, "a thread is, or will return, inside the %u bytes at 0x%llx", p->len,
 		                (unsigned long long)p->addr);
 	return compare(i, p, *below);
 }
 
-static struct dp_swap_edit edit_of(const struct dp_placed *p)
+static struct dp_replace_edit edit_of(const struct dp_placed *p)
 {
-	return (struct dp_swap_edit){.addr = p->addr, .len = p->len, .n = p->len, .bytes = p->new_bytes};
+	return (struct dp_replace_edit){.addr = p->addr, .len = p->len, .n = p->len, .bytes = p->new_bytes};
 }
 
 bool dp_install_crosses(const struct install *i, size_t k)
@@ -138,19 +138,19 @@ bool dp_install_crosses(const struct install *i, size_t k)
 }
 
 /* Replaces the pages: two writes could leave half a jump if the tool dies in between. */
-static struct dp_error *write_across(struct dp_freeze *f, const struct dp_placed *p, struct dp_swap *s)
+static struct dp_error *write_across(struct dp_freeze *f, const struct dp_placed *p, struct dp_replace *s)
 {
-	const struct dp_swap_edit edit = edit_of(p);
+	const struct dp_replace_edit edit = edit_of(p);
 	struct dp_error *err = NULL;
-	if (dp_swap_write(s, &edit))
-		err = dp_swap_commit(s, f, NULL);
+	if (dp_replace_write(s, &edit))
+		err = dp_replace_commit(s, f, NULL);
 	else
 		err = dp_error(DP_TAG_CROSS_PAGE, "the jump at 0x%llx would cross a page boundary, and %s",
-		               (unsigned long long)p->addr, dp_swap_why(s));
-	return err && dp_swap_stands(s, p->addr) ? dp_error_destroy(err) : err;
+		               (unsigned long long)p->addr, dp_replace_why(s));
+	return err && dp_replace_stands(s, p->addr) ? dp_error_destroy(err) : err;
 }
 
-static struct dp_error *write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_swap *across)
+static struct dp_error *write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_replace *across)
 {
 	const struct dp_placed *p = &i->t->in.placed[k];
 	if (dp_install_crosses(i, k))
@@ -184,7 +184,7 @@ void dp_install_stands(struct install *i, size_t k, struct dp_placed *below)
 	take_result(i, k, below, NULL);
 }
 
-void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_swap *across)
+void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, struct dp_replace *across)
 {
 	struct dp_placed *below = NULL;
 	struct dp_error *err = check_site(i, f, k, &below);
@@ -195,10 +195,10 @@ void dp_install_write_held(struct install *i, size_t k, struct dp_freeze *f, str
 
 bool dp_install_write_live(struct install *i, size_t k, struct dp_placed **below)
 {
-	const struct dp_swap_edit edit = edit_of(&i->t->in.placed[k]);
+	const struct dp_replace_edit edit = edit_of(&i->t->in.placed[k]);
 	struct dp_error *err = check_site(i, NULL, k, below);
 	if (!err)
-		return dp_swap_write(i->swap, &edit);
+		return dp_replace_write(i->swap, &edit);
 	take_result(i, k, NULL, err);
 	return true;
 }

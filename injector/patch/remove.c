@@ -9,12 +9,12 @@
 #include "injector/patch/quiesce/quiesce.h"
 #include "injector/patch/quiesce/quiesce_frames.h"
 #include "injector/patch/remove_copies.h"
+#include "injector/patch/replace/replace.h"
 #include "injector/patch/restore.h"
 #include "injector/patch/semaphores.h"
 #include "injector/patch/sights.h"
-#include "injector/patch/swap/swap.h"
 #include "injector/target/group/group.h"
-#include "injector/target/group/stray.h"
+#include "injector/target/group/leftover.h"
 #include "injector/tracee/proc/sharers.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/trap/trap.h"
@@ -89,7 +89,7 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 	struct dp_freeze f = {0};
 	struct dp_priority priority;
 	dp_priority_raise(&priority);
-	struct dp_error *err = dp_freeze_patiently(t, &f);
+	struct dp_error *err = dp_freeze_with_retry(t, &f);
 	if (!err) {
 		err = dp_stopped_holds(t, in);
 		*quiet = !err && dp_quiesce(t, in, &f, report->why);
@@ -120,7 +120,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 	struct dp_lease lease = {.until_ns = dp_now_ns() + HOLD_NS};
 	DP_TRY(dp_stopped_holds(t, in));
 	DP_TRY(dp_borrow_held(t, f, &b));
-	if (!dp_stray_is_ours(t, t->remote_fd))
+	if (!dp_leftover_is_ours(t, t->remote_fd))
 		t->remote_fd = -1; /* a thread that a killed tool had borrowed has closed it in the meantime */
 	struct dp_error *err = dp_map_close(t, b);
 	if (!err)
@@ -137,7 +137,7 @@ static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *
 static struct dp_error *unmap_once(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *more)
 {
 	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(t, &f));
+	DP_TRY(dp_freeze_with_retry(t, &f));
 	struct dp_error *err = unmap_held(t, in, &f, more);
 	dp_thaw_all(&f);
 	note_pause(report, &f);
@@ -224,7 +224,7 @@ static bool await_unshared(const struct dp_target *t, struct dp_remove_report *r
 static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
 	struct clear c = {t, in, report};
-	struct dp_each each = {.asleep = is_clear_asleep};
+	struct dp_for_each_stopped each = {.asleep = is_clear_asleep};
 	struct dp_error *err = NULL;
 	bool shared = false;
 	for (int tried = 0; !err && !*quiet && tried < LIVE_TRIES; tried++) {
@@ -233,7 +233,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 		if (tried > 2 && !shared)
 			rest(tried);
 		report->why[0] = 0;
-		err = dp_each_round(t, &each, is_clear, &c, quiet);
+		err = dp_for_each_stopped_round(t, &each, is_clear, &c, quiet);
 		/* Last, because it also sees sharers that a thread started in a probe meanwhile. */
 		shared = !err && *quiet && !await_unshared(t, report, tried);
 		*quiet = *quiet && !shared;
@@ -242,7 +242,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 	}
 	if (each.held_ns > report->pause_ns)
 		report->pause_ns = each.held_ns;
-	dp_each_fini(&each);
+	dp_for_each_stopped_fini(&each);
 	return err;
 }
 
@@ -268,7 +268,7 @@ static struct dp_error *unmap_lent(struct dp_target *t, struct dp_installation *
 		return err;
 	struct dp_lease lease = {.until_ns = dp_now_ns() + DP_LEASE_NS};
 	err = dp_stopped_holds(t, in);
-	if (!err && !dp_stray_is_ours(t, t->remote_fd))
+	if (!err && !dp_leftover_is_ours(t, t->remote_fd))
 		t->remote_fd = -1;
 	if (!err)
 		err = dp_map_close(t, b);
@@ -361,7 +361,7 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	}
 	report->why[0] = 0;
 	dp_remove_copies(t, in, report);
-	dp_error_destroy(dp_swap_sweep(t, in)); /* the last use of the note, which is unmapped with our memory */
+	dp_error_destroy(dp_replace_sweep(t, in)); /* the last use of the note, which is unmapped with our memory */
 	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)

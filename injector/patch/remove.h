@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Removal of an installation, or of some of its sites. */
-#ifndef DP_INJECTOR_REMOVE_H
-#define DP_INJECTOR_REMOVE_H
+#ifndef DP_INJECTOR_PATCH_REMOVE_H
+#define DP_INJECTOR_PATCH_REMOVE_H
 
 #include "injector/target/target.h"
 

@@ -4,7 +4,7 @@
  * at a time, only to make sure that the mapping is still the file's text.
  */
 #include "injector/patch/remove_copies.h"
-#include "injector/patch/swap/swap.h"
+#include "injector/patch/replace/replace.h"
 
 #include "base/cleanup.h"
 
@@ -20,7 +20,7 @@
 #define TRIES   5
 
 struct page {
-	struct dp_swap_span span;
+	struct dp_replace_span span;
 	uint64_t addr;
 	uint8_t file[DP_PAGE];
 };
@@ -94,7 +94,7 @@ static bool may_go(const struct dp_target *t, const struct dp_image *image, uint
 	if (!m || m->shared || m->write || !m->inode || m->path[0] != '/')
 		return false;
 	ret->addr = addr;
-	ret->span = (struct dp_swap_span){m->start.v, m->end.v, m->offset, m};
+	ret->span = (struct dp_replace_span){m->start.v, m->end.v, m->offset, m};
 	return read_file_page(t, m, addr, ret->file) && equals(t, ret);
 }
 
@@ -113,7 +113,7 @@ static void find(struct pages *w, const struct dp_image *image, const uint64_t *
 static void give_back(const struct pages *w, const struct page *p, struct dp_borrow *b)
 {
 	int64_t ignored;
-	if (dp_swap_maps(w->t, &p->span, p->addr, p->span.offset + (p->addr - p->span.start)) && equals(w->t, p))
+	if (dp_replace_maps(w->t, &p->span, p->addr, p->span.offset + (p->addr - p->span.start)) && equals(w->t, p))
 		dp_error_destroy(
 		        dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){p->addr, DP_PAGE, MADV_DONTNEED}, &ignored));
 }
@@ -133,7 +133,7 @@ static struct dp_error *hold_once(struct pages *w, const struct dp_installation 
 	struct dp_freeze f = {0};
 	struct dp_priority priority;
 	dp_priority_raise(&priority);
-	struct dp_error *err = dp_freeze_patiently(w->t, &f);
+	struct dp_error *err = dp_freeze_with_retry(w->t, &f);
 	if (!err) {
 		err = give_back_some(w, in, &f);
 		dp_thaw_all(&f);

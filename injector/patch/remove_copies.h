@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_INJECTOR_REMOVE_COPIES_H
-#define DP_INJECTOR_REMOVE_COPIES_H
+#ifndef DP_INJECTOR_PATCH_REMOVE_COPIES_H
+#define DP_INJECTOR_PATCH_REMOVE_COPIES_H
 
 #include "injector/target/target.h"
 

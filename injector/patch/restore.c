@@ -101,7 +101,7 @@ static const uint8_t *bytes_below(const struct dp_placed *below, const struct dp
 
 static size_t read_now(const struct restore *r, const struct dp_placed *p, uint8_t *now)
 {
-	return r->swap ? dp_swap_read(r->swap, p->addr, now, p->len)
+	return r->swap ? dp_replace_read(r->swap, p->addr, now, p->len)
 	               : dp_mem_read(&r->t->process, dp_addr_of(p->addr), now, p->len);
 }
 
@@ -111,21 +111,21 @@ bool dp_restore_crosses(const struct restore *r, size_t i)
 	return dp_page_down(p->addr) != dp_page_down(p->addr + p->len - 1);
 }
 
-static bool write_across(const struct restore *r, const struct dp_swap_edit *e)
+static bool write_across(const struct restore *r, const struct dp_replace_edit *e)
 {
-	struct dp_swap *own = NULL, *s = r->across;
-	struct dp_error *err = s ? NULL : dp_swap_create(r->t, r->in, &own);
+	struct dp_replace *own = NULL, *s = r->across;
+	struct dp_error *err = s ? NULL : dp_replace_create(r->t, r->in, &own);
 	s = s ? s : own;
-	if (!err && dp_swap_write(s, e))
-		err = dp_swap_commit(s, r->f, NULL);
-	const bool done = s && dp_swap_stands(s, e->addr);
+	if (!err && dp_replace_write(s, e))
+		err = dp_replace_commit(s, r->f, NULL);
+	const bool done = s && dp_replace_stands(s, e->addr);
 	dp_error_destroy(err);
-	dp_swap_destroy(own);
+	dp_replace_destroy(own);
 	return done;
 }
 
 /* If the site crosses pages, replaces them if possible. */
-static bool write_held(const struct restore *r, struct dp_placed *p, const struct dp_swap_edit *e)
+static bool write_held(const struct restore *r, struct dp_placed *p, const struct dp_replace_edit *e)
 {
 	if (dp_page_down(e->addr) != dp_page_down(e->addr + e->len - 1) && write_across(r, e))
 		return true;
@@ -141,12 +141,12 @@ static enum outcome write_back(struct restore *r, size_t i, unsigned skip)
 {
 	struct dp_placed *p = &r->in->placed[i];
 	struct dp_placed *below = dp_resident_below(r->t, r->in, p);
-	const struct dp_swap_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
+	const struct dp_replace_edit edit = {p->addr, p->len, skip, p->len - skip, bytes_below(below, p, skip) + skip};
 	if (r->swap) {
 		r->done[i].edited = true;
 		r->done[i].below = below;
 		r->done[i].covered = skip;
-		return dp_swap_write(r->swap, &edit) ? RESTORED : IMPOSSIBLE;
+		return dp_replace_write(r->swap, &edit) ? RESTORED : IMPOSSIBLE;
 	}
 	if (!write_held(r, p, &edit))
 		return FAILED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Restores the bytes of an installation's sites. Private to remove.c, trap_disarm.c, restore.c and restore_order.c. */
-#ifndef DP_INJECTOR_RESTORE_H
-#define DP_INJECTOR_RESTORE_H
+#ifndef DP_INJECTOR_PATCH_RESTORE_H
+#define DP_INJECTOR_PATCH_RESTORE_H
 
 #include "injector/target/target.h"
 

@@ -65,7 +65,7 @@ static void edit_all(struct restore *r)
 		d->held = d->outcome == IMPOSSIBLE;
 		d->goes = !d->held;
 		if (d->held)
-			say_why(r, dp_swap_why(r->swap));
+			say_why(r, dp_replace_why(r->swap));
 	}
 }
 
@@ -78,7 +78,7 @@ static void settle(struct restore *r, bool last)
 			dp_placed_mark(r->t, &r->in->placed[i], DP_SITE_WAITING);
 		if (!d->goes || d->settled)
 			continue;
-		d->goes = !d->edited || dp_swap_stands(r->swap, r->in->placed[i].addr);
+		d->goes = !d->edited || dp_replace_stands(r->swap, r->in->placed[i].addr);
 		d->held = !d->goes && last;
 		d->settled = d->goes;
 		if (!d->settled)
@@ -96,18 +96,18 @@ static bool is_final(const struct dp_error *err)
 }
 
 /* Worth a retry: for example, a thread had no processor in time, or another process wrote to the page. */
-static bool passes(const struct dp_error *err, const struct dp_swap *s)
+static bool passes(const struct dp_error *err, const struct dp_replace *s)
 {
 	return err && (err->tag == DP_TAG_REMOTE || err->tag == DP_TAG_CHANGED) && !s->unheld;
 }
 
 static struct dp_error *commit(struct restore *r, bool *again)
 {
-	struct dp_swap *s = r->swap;
+	struct dp_replace *s = r->swap;
 	s->whole = !r->chosen;
 	DP_TRY(dp_stopped_holds(r->t, r->in));
 	edit_all(r);
-	struct dp_error *err = dp_swap_commit(s, NULL, &r->report->pause_ns);
+	struct dp_error *err = dp_replace_commit(s, NULL, &r->report->pause_ns);
 	*again &= passes(err, s);
 	settle(r, !*again);
 	if (s->holds)
@@ -127,10 +127,10 @@ static struct dp_error *restore_live(struct restore *r)
 	bool again = true;
 	for (int tried = 1; !err && again; tried++) {
 		again = tried < LIVE_TRIES;
-		err = dp_swap_create(r->t, r->in, &r->swap);
+		err = dp_replace_create(r->t, r->in, &r->swap);
 		if (!err)
 			err = commit(r, &again);
-		r->swap = dp_swap_destroy(r->swap);
+		r->swap = dp_replace_destroy(r->swap);
 	}
 	return err;
 }
@@ -171,7 +171,7 @@ static void restore_some(struct restore *r, size_t *next)
 static struct dp_error *hold_and_restore(struct restore *r, size_t *next, uint64_t *held_ns)
 {
 	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(r->t, &f));
+	DP_TRY(dp_freeze_with_retry(r->t, &f));
 	struct dp_error *err = dp_stopped_holds(r->t, r->in);
 	r->f = &f;
 	if (!err)
@@ -187,12 +187,12 @@ static struct dp_error *hold_and_restore(struct restore *r, size_t *next, uint64
 static struct dp_error *restore_turn(struct restore *r, size_t *next, uint64_t *held_ns)
 {
 	struct dp_priority priority;
-	struct dp_error *err = dp_restore_crosses(r, *next - 1) ? dp_swap_create(r->t, r->in, &r->across) : NULL;
+	struct dp_error *err = dp_restore_crosses(r, *next - 1) ? dp_replace_create(r->t, r->in, &r->across) : NULL;
 	dp_priority_raise(&priority);
 	if (!err)
 		err = hold_and_restore(r, next, held_ns);
 	dp_priority_restore(&priority);
-	r->across = dp_swap_destroy(r->across);
+	r->across = dp_replace_destroy(r->across);
 	return err;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* State of one restoration. Private to restore.c and restore_order.c. */
-#ifndef DP_INJECTOR_RESTORE_PASS_H
-#define DP_INJECTOR_RESTORE_PASS_H
+#ifndef DP_INJECTOR_PATCH_RESTORE_PASS_H
+#define DP_INJECTOR_PATCH_RESTORE_PASS_H
 
+#include "injector/patch/replace/replace.h"
 #include "injector/patch/restore.h"
-#include "injector/patch/swap/swap.h"
 
 enum outcome { RESTORED, FAILED, IMPOSSIBLE /* live */ };
 struct pending { /* one site, in this pass */
@@ -17,11 +17,11 @@ struct pending { /* one site, in this pass */
 struct restore {
 	struct dp_target *t;
 	struct dp_installation *in;
-	const bool *chosen;     /* NULL for all */
-	const bool *kept;       /* sites that stay in this pass in any case; or NULL */
-	struct dp_swap *swap;   /* live */
-	struct dp_freeze *f;    /* or: all threads held */
-	struct dp_swap *across; /* with all held: for the next site, which crosses pages; or NULL */
+	const bool *chosen;        /* NULL for all */
+	const bool *kept;          /* sites that stay in this pass in any case; or NULL */
+	struct dp_replace *swap;   /* live */
+	struct dp_freeze *f;       /* or: all threads held */
+	struct dp_replace *across; /* with all held: for the next site, which crosses pages; or NULL */
 	struct pending *done;
 	struct dp_remove_report *report;
 };

@@ -33,9 +33,9 @@ static void count(struct dp_target *t, uint64_t addr, int change)
 static bool announced(struct dp_target *t, uint64_t site)
 {
 	for (size_t k = 0; k < t->nstanding; k++) {
-		struct dp_near near = dp_near(&t->standing[k]->in, site, site + 1);
+		struct dp_near near = dp_near(&t->resident[k]->in, site, site + 1);
 		for (size_t i; (i = dp_near_next(&near)) != SIZE_MAX;)
-			if (t->standing[k]->in.placed[i].announced)
+			if (t->resident[k]->in.placed[i].announced)
 				return true;
 	}
 	return false;

@@ -8,8 +8,8 @@
  * count too many: the program then prepares arguments that no tracer reads. It never leaves one too few, which would take another
  * tracer's count. Like uprobes, this reads, adds and writes: two tracers that count at the same instant may lose a count.
  */
-#ifndef DP_INJECTOR_SEMAPHORES_H
-#define DP_INJECTOR_SEMAPHORES_H
+#ifndef DP_INJECTOR_PATCH_SEMAPHORES_H
+#define DP_INJECTOR_PATCH_SEMAPHORES_H
 
 #include "injector/injector.h"
 #include "injector/target/target.h"

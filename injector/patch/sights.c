@@ -146,7 +146,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-struct dp_error *dp_sights_look(struct dp_target *t, const size_t **ret, size_t *n)
+struct dp_error *dp_sights_inspect(struct dp_target *t, const size_t **ret, size_t *n)
 {
 	if (!t->in.sights)
 		DP_TRY(create(&t->in, &t->in.sights));

@@ -3,8 +3,8 @@
  * Compares the text at thousands of sites with what it should be, page by page, because one system call reads many pages. Created
  * at the first use; kept with the installation (in->sights).
  */
-#ifndef DP_INJECTOR_SIGHTS_H
-#define DP_INJECTOR_SIGHTS_H
+#ifndef DP_INJECTOR_PATCH_SIGHTS_H
+#define DP_INJECTOR_PATCH_SIGHTS_H
 
 #include "injector/target/target.h"
 
@@ -17,6 +17,6 @@ struct dp_sights *dp_sights_destroy(struct dp_sights *s);
 /* A site was given up, so the expected bytes may differ from now on. */
 void dp_sights_forget(struct dp_installation *in);
 /* Ascending indices of installed sites of t->in whose bytes differ or cannot be read. Valid until the next call. */
-struct dp_error *dp_sights_look(struct dp_target *t, const size_t **ret, size_t *n) DP_MUST_CHECK;
+struct dp_error *dp_sights_inspect(struct dp_target *t, const size_t **ret, size_t *n) DP_MUST_CHECK;
 
 #endif

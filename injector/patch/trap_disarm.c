@@ -135,7 +135,7 @@ static struct dp_error *read_table(struct disarm *d, uint64_t size, uint64_t par
 static struct dp_error *disarm_held(struct disarm *d, uint64_t size, bool *done)
 {
 	struct dp_freeze f = {0};
-	DP_TRY(dp_freeze_patiently(d->t, &f));
+	DP_TRY(dp_freeze_with_retry(d->t, &f));
 	struct dp_error *err = dp_stopped_holds(d->t, d->in);
 	if (!err)
 		err = read_table(d, size, sizeof(*d->trap));

@@ -11,7 +11,7 @@
 #include "injector/patch/restore.h"
 #include "injector/patch/semaphores.h"
 #include "injector/patch/sights.h"
-#include "injector/patch/swap/swap.h"
+#include "injector/patch/replace/replace.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
@@ -121,19 +121,19 @@ static size_t *going(const struct dp_target *t, size_t i, size_t *n)
 }
 
 /* Repairs all at once, while all threads run. Sites that rely on others are restored first. */
-static struct dp_error *repair_live(struct dp_target *t, const size_t *list, size_t n, struct dp_swap *s)
+static struct dp_error *repair_live(struct dp_target *t, const size_t *list, size_t n, struct dp_replace *s)
 {
 	while (n-- > 0) {
 		const struct dp_placed *p = &t->in.placed[list[n]];
 		uint8_t now[sizeof(p->new_bytes)];
 		unsigned first, end;
-		if (dp_swap_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
+		if (dp_replace_read(s, p->addr, now, p->len) != p->len || !give_up_bytes(p, now, &first, &end))
 			continue;
-		const struct dp_swap_edit edit = {p->addr, p->len, first, end - first, now + first};
-		if (!dp_swap_write(s, &edit))
-			return dp_error(DP_TAG_CHANGED, "%s", dp_swap_why(s));
+		const struct dp_replace_edit edit = {p->addr, p->len, first, end - first, now + first};
+		if (!dp_replace_write(s, &edit))
+			return dp_error(DP_TAG_CHANGED, "%s", dp_replace_why(s));
 	}
-	return dp_swap_commit(s, NULL, NULL);
+	return dp_replace_commit(s, NULL, NULL);
 }
 
 /* Writes only the hosts of embedded jumps, or only the others. */
@@ -158,7 +158,7 @@ static struct dp_error *repair_held(struct dp_target *t, const size_t *list, siz
 	struct dp_priority priority;
 	char why[128];
 	dp_priority_raise(&priority);
-	struct dp_error *err = dp_freeze_patiently(t, &f);
+	struct dp_error *err = dp_freeze_with_retry(t, &f);
 	if (!err) {
 		write_held(t, list, n, hidden->host, false, &f);
 		if (dp_embedded_leave(t, hidden, &f, why))
@@ -179,13 +179,13 @@ static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, siz
 
 static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size_t n)
 {
-	struct dp_swap *s = NULL;
+	struct dp_replace *s = NULL;
 	struct dp_embedded hidden;
 	DP_TRY(find_hidden(t, list, n, &hidden));
-	struct dp_error *err = hidden.n ? NULL : dp_swap_create(t, &t->in, &s);
+	struct dp_error *err = hidden.n ? NULL : dp_replace_create(t, &t->in, &s);
 	if (!err && s)
 		err = repair_live(t, list, n, s);
-	dp_swap_destroy(s);
+	dp_replace_destroy(s);
 	if (err || hidden.n) { /* for example because of uprobes */
 		dp_error_destroy(err);
 		err = repair_held(t, list, n, &hidden);
@@ -313,7 +313,7 @@ enum dp_watch dp_target_watch(struct dp_target *t, void (*retired)(size_t plan, 
 		return DP_WATCH_OK;
 	if (!still_there(t))
 		return over(t);
-	dp_error_destroy(dp_sights_look(t, &odd, &n)); /* without memory: the next round retries */
+	dp_error_destroy(dp_sights_inspect(t, &odd, &n)); /* without memory: the next round retries */
 	for (size_t i = 0; there && i < n; i++)
 		there = look_closer(t, odd[i], retired, data);
 	for (size_t i = 0; i < n; i++)

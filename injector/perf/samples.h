@@ -4,8 +4,8 @@
  * times per second of each thread's running time. The process is neither stopped nor changed, gets no signal, and may have
  * another tracer.
  */
-#ifndef DP_INJECTOR_SAMPLES_H
-#define DP_INJECTOR_SAMPLES_H
+#ifndef DP_INJECTOR_PERF_SAMPLES_H
+#define DP_INJECTOR_PERF_SAMPLES_H
 
 #include "agent/abi.h"
 #include "base/error.h"
@@ -34,8 +34,8 @@ void dp_samples_stop(struct dp_samples *s);
 /* Passes on the samples that have arrived. */
 void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data);
 /*
- * Changes to the process's code since dp_samples_looked() (or the start). During `each`, everything is known that happened before
- * that sample. Times are like a sample's; 0: it did not happen.
+ * Changes to the process's code since dp_samples_inspected() (or the start). During `each`, everything is known that happened
+ * before that sample. Times are like a sample's; 0: it did not happen.
  */
 struct dp_samples_news {
 	uint64_t file_ns;  /* file-backed code was mapped, the first time */
@@ -44,7 +44,7 @@ struct dp_samples_news {
 };
 void dp_samples_news(const struct dp_samples *s, struct dp_samples_news *ret);
 /* Call it when the process's maps were read at `ns` or later. */
-void dp_samples_looked(struct dp_samples *s, uint64_t ns);
+void dp_samples_inspected(struct dp_samples *s, uint64_t ns);
 
 struct dp_samples_stats {
 	uint64_t lost;      /* lost because rings were full */

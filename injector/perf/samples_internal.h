@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The events that samples.c opens and samples_read.c reads. */
-#ifndef DP_INJECTOR_SAMPLES_INTERNAL_H
-#define DP_INJECTOR_SAMPLES_INTERNAL_H
+#ifndef DP_INJECTOR_PERF_SAMPLES_INTERNAL_H
+#define DP_INJECTOR_PERF_SAMPLES_INTERNAL_H
 
 #include "injector/perf/samples.h"
 #include "injector/perf/samples_ring.h"

@@ -215,7 +215,7 @@ void dp_samples_news(const struct dp_samples *s, struct dp_samples_news *ret)
 	*ret = s->news;
 }
 
-void dp_samples_looked(struct dp_samples *s, uint64_t ns)
+void dp_samples_inspected(struct dp_samples *s, uint64_t ns)
 {
 	s->looked_ns = ns;
 	s->news = (struct dp_samples_news){0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rings that the kernel writes samples to, one per processor. */
-#ifndef DP_INJECTOR_SAMPLES_RING_H
-#define DP_INJECTOR_SAMPLES_RING_H
+#ifndef DP_INJECTOR_PERF_SAMPLES_RING_H
+#define DP_INJECTOR_PERF_SAMPLES_RING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -45,14 +45,14 @@ struct dp_error *dp_resident_put(const struct dp_resident *s, uint64_t offset, c
 
 /* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
-size_t dp_target_nstanding(const struct dp_target *t)
+size_t dp_target_nresidents(const struct dp_target *t)
 {
 	return t->nstanding;
 }
 
 struct dp_resident *dp_target_resident(struct dp_target *t, size_t i)
 {
-	return t->standing[i];
+	return t->resident[i];
 }
 
 const char *dp_resident_manifest(const struct dp_resident *s)
@@ -183,9 +183,9 @@ struct dp_placed *dp_resident_below(struct dp_target *t, const struct dp_install
 {
 	struct dp_placed *found = NULL;
 	for (size_t i = 0; i < t->nstanding; i++) {
-		struct dp_installation *in = &t->standing[i]->in;
+		struct dp_installation *in = &t->resident[i]->in;
 		struct dp_near near = dp_near(in, p->addr, p->addr + 1);
-		if (t->standing[i]->unmapped || in == except)
+		if (t->resident[i]->unmapped || in == except)
 			continue;
 		for (size_t k; (k = dp_near_next(&near)) != SIZE_MAX;) {
 			struct dp_placed *q = &in->placed[k];
@@ -214,7 +214,7 @@ bool dp_resident_claims(struct dp_target *t, const struct dp_installation *excep
 	if (except != &t->in && t->installed && claims(&t->in, p, now))
 		return true;
 	for (size_t i = 0; i < t->nstanding; i++)
-		if (!t->standing[i]->unmapped && &t->standing[i]->in != except && claims(&t->standing[i]->in, p, now))
+		if (!t->resident[i]->unmapped && &t->resident[i]->in != except && claims(&t->resident[i]->in, p, now))
 			return true;
 	return false;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files that handle probes of earlier tools. */
-#ifndef DP_INJECTOR_STANDING_H
-#define DP_INJECTOR_STANDING_H
+#ifndef DP_INJECTOR_RESIDENT_RESIDENT_H
+#define DP_INJECTOR_RESIDENT_RESIDENT_H
 
 #include "injector/target/group/group.h"
 

@@ -8,7 +8,7 @@
  * that has its target's rings mapped. If it is filled, the process is not a fork of the target.
  */
 #include "injector/resident/resident.h"
-#include "injector/target/group/stray.h"
+#include "injector/target/group/leftover.h"
 
 #include "agent/sink.h"
 
@@ -122,7 +122,7 @@ static bool belongs(const struct dp_groups *groups, const struct dp_region *priv
 /* The private region of a memfd whose data is not mapped yet, or that was not even created. */
 static struct dp_error *add_private(struct dp_target *t, struct dp_groups *groups)
 {
-	const struct dp_region stray = dp_stray_private(t);
+	const struct dp_region stray = dp_leftover_private(t);
 	if (!stray.mapped || belongs(groups, &stray))
 		return NULL;
 	struct dp_resident *s = group_of(t, groups, 0);
@@ -271,7 +271,7 @@ struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret)
 			return no_memory();
 		DP_TRY(add_region(&s->in, m));
 	}
-	DP_TRY(dp_stray_descriptors(t, add_descriptor, ret));
+	DP_TRY(dp_leftover_descriptors(t, add_descriptor, ret));
 	DP_TRY(add_private(t, ret));
 	for (size_t i = 0; i < ret->n; i++)
 		DP_TRY(read_group(ret->group[i], &ret->kind[i]));

@@ -14,8 +14,8 @@ static bool in_the_way(const struct dp_placed *p)
 struct dp_error *dp_target_occupy(struct dp_target *t, struct dp_planner *planner)
 {
 	for (size_t i = 0; i < t->nstanding; i++) {
-		const struct dp_installation *in = &t->standing[i]->in;
-		for (size_t k = 0; !t->standing[i]->unmapped && k < in->nplaced; k++)
+		const struct dp_installation *in = &t->resident[i]->in;
+		for (size_t k = 0; !t->resident[i]->unmapped && k < in->nplaced; k++)
 			if (in_the_way(&in->placed[k]))
 				DP_TRY(dp_planner_occupy(planner, in->placed[k].addr, in->placed[k].nchanged, in->placed[k].len));
 	}
@@ -27,8 +27,8 @@ struct dp_error *dp_target_name_overlap(struct dp_target *t, uint64_t site, stru
 	if (!err || err->tag != DP_TAG_OVERLAP)
 		return err;
 	for (size_t i = 0; i < t->nstanding; i++) {
-		const struct dp_installation *in = &t->standing[i]->in;
-		for (size_t k = 0; !t->standing[i]->unmapped && k < in->nplaced; k++) {
+		const struct dp_installation *in = &t->resident[i]->in;
+		for (size_t k = 0; !t->resident[i]->unmapped && k < in->nplaced; k++) {
 			const struct dp_placed *p = &in->placed[k];
 			if (!in_the_way(p) || site + 5 <= p->addr || site >= p->addr + p->len)
 				continue;

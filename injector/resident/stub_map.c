@@ -6,7 +6,7 @@
 #include "injector/resident/stub_map.h"
 
 #include "injector/resident/resident.h"
-#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/inspect.h"
 #include "trampoline/code/disassemble.h"
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static struct dp_error *read_all(struct reader *r, pid_t pid)
 	char *maps = NULL, root[32];
 	struct dp_agent_image agent;
 	DP_TRY(dp_agent_image_load(&agent));
-	DP_TRY(dp_process_look(pid, &r->p));
+	DP_TRY(dp_process_inspect(pid, &r->p));
 	DP_TRY(dp_process_maps(&r->p, &maps));
 	snprintf(root, sizeof(root), "/proc/%d/root", r->p.alive);
 	struct dp_error *err = dp_image_create(maps, root, r->p.alive, &r->v.image);

@@ -3,8 +3,8 @@
  * For debuggers: the code that dynprobe mapped into a process, and the sites that lead to it. Reads the process only. It may run
  * or be stopped, be traced by anyone, and the tool need not be alive.
  */
-#ifndef DP_INJECTOR_VISIBLE_H
-#define DP_INJECTOR_VISIBLE_H
+#ifndef DP_INJECTOR_RESIDENT_STUB_MAP_H
+#define DP_INJECTOR_RESIDENT_STUB_MAP_H
 
 #include "trampoline/trampoline.h"
 

@@ -3,8 +3,8 @@
  * Converts the time stamp counter to CLOCK_MONOTONIC. The agent writes raw counts; the tool compares the two clocks now and then,
  * and converts by line segments that meet at their ends, so that converted times never go back.
  */
-#ifndef DP_INJECTOR_CLOCK_H
-#define DP_INJECTOR_CLOCK_H
+#ifndef DP_INJECTOR_RING_CLOCK_H
+#define DP_INJECTOR_RING_CLOCK_H
 
 #include "base/error.h"
 

@@ -229,7 +229,7 @@ static void look(struct dp_drain *d, const struct dp_collect *pass, bool all, bo
 	find_used(d, all || d->passes++ % FULL_LOOK == 0);
 	d->nactive = 0;
 	for (uint32_t i = 0; i < d->nused; i++) {
-		if (!dp_lane_look(&d->lane[i], pass))
+		if (!dp_lane_inspect(&d->lane[i], pass))
 			continue;
 		d->lane[i].final |= final;
 		d->active[d->nactive++] = i;
@@ -392,5 +392,5 @@ void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), 
 {
 	for (uint32_t i = 0; i < d->nused; i++)
 		reap_one(d, &d->lane[i], alive, data);
-	dp_room_look(&d->room, d->lane, d->nused);
+	dp_room_inspect(&d->room, d->lane, d->nused);
 }

@@ -3,8 +3,8 @@
  * The consumer of the rings. It reads the tool's own mapping of the data region (struct dp_control and what its offsets refer
  * to), and nothing else of the target. The target can write to the region, so everything in it is checked.
  */
-#ifndef DP_INJECTOR_DRAIN_H
-#define DP_INJECTOR_DRAIN_H
+#ifndef DP_INJECTOR_RING_DRAIN_H
+#define DP_INJECTOR_RING_DRAIN_H
 
 #include "injector/injector.h"
 

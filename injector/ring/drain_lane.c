@@ -257,7 +257,7 @@ static void recover(struct dp_lane *lane, uint64_t head, const struct dp_collect
 	__atomic_compare_exchange_n(&lane->slot->head, &head, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-bool dp_lane_look(struct dp_lane *lane, const struct dp_collect *pass)
+bool dp_lane_inspect(struct dp_lane *lane, const struct dp_collect *pass)
 {
 	uint64_t head = __atomic_load_n(&lane->slot->head, __ATOMIC_ACQUIRE);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One slot as the consumer sees it: how far its ring is consumed, and the records copied out but not yet passed on. */
-#ifndef DP_INJECTOR_DRAIN_LANE_H
-#define DP_INJECTOR_DRAIN_LANE_H
+#ifndef DP_INJECTOR_RING_DRAIN_LANE_H
+#define DP_INJECTOR_RING_DRAIN_LANE_H
 
 #include "agent/abi.h"
 #include "base/error.h"
@@ -32,7 +32,7 @@ struct dp_lane {
 	uint64_t pending_since; /* pending: when that was first seen */
 	uint64_t gone;          /* slot word of a thread known to be gone, or 0 */
 	uint64_t filler; /* position of the filler at the lap's end that this pass took, or UINT64_MAX */
-	uint64_t peak;   /* most unread bytes at once since the last dp_room_look() */
+	uint64_t peak;   /* most unread bytes at once since the last dp_room_inspect() */
 	uint64_t moved;  /* the head at that look */
 	uint32_t calm;   /* looks since it changed */
 	uint64_t owed;   /* bytes of the pool that its pages use beyond the room */
@@ -61,12 +61,12 @@ struct dp_ring_memory { /* the memory that rings grow by (drain_room.c) */
 };
 
 /* Gives back memory that rings do not need. Call it about once a second. */
-void dp_room_look(struct dp_ring_memory *room, struct dp_lane *lane, uint32_t n);
+void dp_room_inspect(struct dp_ring_memory *room, struct dp_lane *lane, uint32_t n);
 /* Gives back all memory of an empty ring whose thread is gone; no thread can claim the slot meanwhile. */
 void dp_room_clear(struct dp_ring_memory *room, struct dp_lane *lane);
 
 /* Reads slot->head. True if there is something to collect, or still queued. */
-bool dp_lane_look(struct dp_lane *lane, const struct dp_collect *pass);
+bool dp_lane_inspect(struct dp_lane *lane, const struct dp_collect *pass);
 /* Copies records from the ring to the queue, up to lane->head or the quota, and frees their space for the agent. */
 struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *pass) DP_MUST_CHECK;
 /* The oldest queued item, or NULL. */

@@ -107,7 +107,7 @@ static bool is_short(struct dp_ring_memory *r)
 	return starved != before || __atomic_load_n(&r->control->pool, __ATOMIC_RELAXED) < r->control->pool_most / 8;
 }
 
-void dp_room_look(struct dp_ring_memory *r, struct dp_lane *lanes, uint32_t n)
+void dp_room_inspect(struct dp_ring_memory *r, struct dp_lane *lanes, uint32_t n)
 {
 	const bool scarce = r->returned && is_short(r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Events of a probe that were not recorded. */
-#ifndef DP_INJECTOR_LOSS_H
-#define DP_INJECTOR_LOSS_H
+#ifndef DP_INJECTOR_RING_LOSS_H
+#define DP_INJECTOR_RING_LOSS_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory limit for a process's rings, and how it is divided (decision 0030). Pure arithmetic. */
-#ifndef DP_INJECTOR_BUDGET_H
-#define DP_INJECTOR_BUDGET_H
+#ifndef DP_INJECTOR_TARGET_BUDGET_H
+#define DP_INJECTOR_TARGET_BUDGET_H
 
 #include <stdint.h>
 

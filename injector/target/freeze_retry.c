@@ -100,7 +100,7 @@ static struct dp_error *out_of_patience(const struct dp_freeze_retry *p, struct 
 	return more;
 }
 
-struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret)
+struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret)
 {
 	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
 	uint64_t spent = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a tool has mapped and written in a process: mappings, and patched sites. */
-#ifndef DP_INJECTOR_INSTALLATION_H
-#define DP_INJECTOR_INSTALLATION_H
+#ifndef DP_INJECTOR_TARGET_INSTALLATION_H
+#define DP_INJECTOR_TARGET_INSTALLATION_H
 
 #include "injector/injector.h"
 

@@ -44,7 +44,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 		end = l.manifest + 2 * DP_MANIFEST_MAX;
 	}
 	uint64_t cells;
-	dp_answers_layout(t, &cells);
+	dp_aggs_layout(t, &cells);
 	l.cells = end;
 	l.rings = end = dp_page_up(end + cells);
 	l.size = end + (uint64_t)o->nslots * o->ring_size;
@@ -163,10 +163,10 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	rt.keyed = text + agent.keyed;
 	rt.stacked = text + agent.stacked;
 	rt.stacked_done = text + agent.stacked_done;
-	rt.answers = dp_answers_layout(t, &unused);
+	rt.answers = dp_aggs_layout(t, &unused);
 	rt.answers.head = rt.answers.size ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).cells : 0;
 	if (t->cells.pairs)
-		DP_TRY(dp_answers_tick(&rt.tick_ns));
+		DP_TRY(dp_aggs_tick(&rt.tick_ns));
 	DP_TRY(dp_dispatch_check(t));
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
 	if (t->process.seccomp && rt.identity == DP_ID_TID)

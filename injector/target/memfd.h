@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_INJECTOR_MEMFD_H
-#define DP_INJECTOR_MEMFD_H
+#ifndef DP_INJECTOR_TARGET_MEMFD_H
+#define DP_INJECTOR_TARGET_MEMFD_H
 
 #include "injector/tracee/tracee.h"
 

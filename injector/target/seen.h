@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A set of threads that need no further visit. A tid can be reused, so the start time is part of the key. */
-#ifndef DP_INJECTOR_SEEN_H
-#define DP_INJECTOR_SEEN_H
+#ifndef DP_INJECTOR_TARGET_SEEN_H
+#define DP_INJECTOR_TARGET_SEEN_H
 
 #include "base/error.h"
 

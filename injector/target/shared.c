@@ -159,7 +159,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	DP_TRY(map_here(t));
 	slots_init(t, &l);
 	gates_init(t, &l);
-	dp_answers_init(t);
+	dp_aggs_init(t);
 	sites_init(t, &l);
 	control_init(t, &l, t->in.nplaced);
 	DP_TRY(dp_park_init(t));

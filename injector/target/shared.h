@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tool's side of the memory that it shares with a target. */
-#ifndef DP_INJECTOR_SHARED_H
-#define DP_INJECTOR_SHARED_H
+#ifndef DP_INJECTOR_TARGET_SHARED_H
+#define DP_INJECTOR_TARGET_SHARED_H
 
 #include "injector/target/target.h"
 

@@ -118,7 +118,7 @@ int dp_target_exit_fd(const struct dp_target *t)
 bool dp_target_exit_status(struct dp_target *t, int *status)
 {
 	siginfo_t info;
-	dp_stray_reap(); /* a thread of it that stopped late would wait for us, and we for it */
+	dp_late_stop_reap(); /* a thread of it that stopped late would wait for us, and we for it */
 	if (!t->launch_ended && dp_stop_reap(t->process.pid, &info)) {
 		t->launch_status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status & 0xff, 0)
 		                                              : info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarations that the files of injector/ share about one target. The public interface is injector/injector.h. */
-#ifndef DP_INJECTOR_TARGET_H
-#define DP_INJECTOR_TARGET_H
+#ifndef DP_INJECTOR_TARGET_TARGET_H
+#define DP_INJECTOR_TARGET_TARGET_H
 
 #include "injector/target/budget.h"
 #include "injector/injector.h"
@@ -54,7 +54,7 @@ struct dp_priority { /* freeze_retry.c */
  * long as they were held.
  */
 struct dp_freeze_retry { /* freeze_retry.c */
-	uint64_t most_ns;              /* input: limit for holding threads in vain, per dp_freeze_patiently(); 0: three seconds */
+	uint64_t most_ns;              /* input: limit for holding threads in vain, per dp_freeze_with_retry(); 0: three seconds */
 	uint64_t max_pause_ns; /* input: limit per attempt; 0: 2 ms, later up to 50. A removal may exceed it in the end. */
 	uint64_t vain_ns, longest_ns;  /* held in vain: in total; longest attempt */
 	uint64_t rested_ns;            /* pauses between attempts */
@@ -76,7 +76,7 @@ struct dp_target {
 	int lock_fd; /* excludes other dynprobes (recover.c), or -1 */
 
 	/* Probes that earlier tools left on purpose (recover.c). */
-	struct dp_resident **standing;
+	struct dp_resident **resident;
 	size_t nstanding;
 
 	/* fit.c: options.ring_size and options.nslots hold the chosen values */
@@ -133,13 +133,13 @@ void dp_layout_cores(struct dp_installation *in);
 /* Chooses the size and number of the rings for t->nprobes probes. DP_TAG_LIMIT: no room for the requested size, or for any. */
 struct dp_error *dp_target_fit(struct dp_target *t) DP_MUST_CHECK;
 
-/* ---- answers.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- aggregations.c ----------------------------------------------------------------------------------------------------------- */
 
 /* Layout of a block, and in *size the size of all blocks; .head is not set. */
-struct dp_answers dp_answers_layout(const struct dp_target *t, uint64_t *size);
+struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size);
 /* Rate of the time stamp counter: ns per tick, fixed point with 32 fractional bits. */
-struct dp_error *dp_answers_tick(uint64_t *ret) DP_MUST_CHECK;
-void dp_answers_init(struct dp_target *t);
+struct dp_error *dp_aggs_tick(uint64_t *ret) DP_MUST_CHECK;
+void dp_aggs_init(struct dp_target *t);
 
 /* ---- park.c: fills in the control page ------------------------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ void dp_priority_restore(const struct dp_priority *old);
 /*
  * Repeats dp_freeze_all() with a limit of 2 ms, later up to 50 (max_pause_ns), for t->patience.most_ns; adds up the cost there.
  */
-struct dp_error *dp_freeze_patiently(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
+struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret) DP_MUST_CHECK;
 /* Sleeps at least as long as threads were held, and at least 10 ms; returns the time slept. */
 uint64_t dp_freeze_retry_rest(uint64_t held_ns);
 
@@ -171,7 +171,7 @@ uint64_t dp_freeze_retry_rest(uint64_t held_ns);
  * one that is not, or that cannot be stopped now, is visited again in the next round. A round ends when every listed thread was
  * tried.
  */
-struct dp_each {
+struct dp_for_each_stopped {
 	struct dp_seen *done;
 	uint64_t held_ns; /* longest time that one thread was held */
 	/*
@@ -184,10 +184,10 @@ struct dp_each {
 	bool enough;   /* `look` may set it: the round ends */
 	bool met_all;  /* the listing of this round was complete, and all its threads are done or have ended */
 };
-typedef bool (*dp_each_fn)(struct dp_freeze *one, void *data);
+typedef bool (*dp_for_each_stopped_fn)(struct dp_freeze *one, void *data);
 /* *all: every thread of the process is done; all current threads were done before they were listed. */
-struct dp_error *dp_each_round(struct dp_target *t, struct dp_each *each, dp_each_fn look, void *data, bool *all) DP_MUST_CHECK;
-void dp_each_fini(struct dp_each *each);
+struct dp_error *dp_for_each_stopped_round(struct dp_target *t, struct dp_for_each_stopped *each, dp_for_each_stopped_fn look, void *data, bool *all) DP_MUST_CHECK;
+void dp_for_each_stopped_fini(struct dp_for_each_stopped *each);
 
 /* ---- boot_sweep.c ---------------------------------------------------------------------------------------------------------- */
 
@@ -220,7 +220,7 @@ const char *dp_not_live(const struct dp_target *t);
 struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp_borrow **ret) DP_MUST_CHECK;
 
 /*
- * swap_map.c. End of the writable memory around `addr`, or `most` if that comes first or the kernel cannot tell (before Linux 6.11). A stack
+ * replace_map.c. End of the writable memory around `addr`, or `most` if that comes first or the kernel cannot tell (before Linux 6.11). A stack
  * ends there at the latest: readable memory beyond it is mostly a library.
  */
 uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t most);

@@ -3,8 +3,8 @@
  * The ptrace half of injector/: stops threads, borrows one for system calls, reads and writes memory. The other half (target/,
  * patch/) decides what is done with it.
  */
-#ifndef DP_INJECTOR_TRACEE_H
-#define DP_INJECTOR_TRACEE_H
+#ifndef DP_INJECTOR_TRACEE_TRACEE_H
+#define DP_INJECTOR_TRACEE_TRACEE_H
 
 #include "base/addr.h"
 #include "base/error.h"

@@ -52,9 +52,9 @@ struct dp_error *dp_target_trap_check(struct dp_target *t)
 		return unsafe(
 		        t, "has probes that emit through LTTng, whose hits block all signals for a time; traps need --sink ring");
 	for (size_t i = 0; i < t->nstanding; i++) {
-		if (t->standing[i]->in.trap)
+		if (t->resident[i]->in.trap)
 			return unsafe(t, "already has probes with traps of an earlier dynprobe; remove them first");
-		if (t->standing[i]->in.sink)
+		if (t->resident[i]->in.sink)
 			return unsafe(t, "has probes of an earlier dynprobe that emit through LTTng, whose hits block all "
 			                 "signals for a time");
 	}
@@ -227,7 +227,7 @@ static struct dp_error *arm_once(struct dp_target *t)
 {
 	struct dp_freeze own = {0}, *f = t->launch ? dp_launch_freeze(t->launch) : &own;
 	if (!t->launch)
-		DP_TRY(dp_freeze_patiently(t, &own));
+		DP_TRY(dp_freeze_with_retry(t, &own));
 	struct dp_error *err = take_over_held(t, f);
 	if (!t->launch)
 		dp_thaw_all(&own);

@@ -6,8 +6,8 @@
  * Order: install the hooks; make sure that no thread has the signals blocked; install the handler; write int3s and loads that may
  * fault. Removal is the reverse (patch/trap_disarm.c).
  */
-#ifndef DP_INJECTOR_TRAP_H
-#define DP_INJECTOR_TRAP_H
+#ifndef DP_INJECTOR_TRAP_TRAP_H
+#define DP_INJECTOR_TRAP_TRAP_H
 
 #include "injector/target/target.h"
 

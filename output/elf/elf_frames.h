@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries of a .debug_frame section (DWARF 5, 6.4.1). Private to elf_object.c. */
-#ifndef DP_OUTPUT_ELF_FRAMES_H
-#define DP_OUTPUT_ELF_FRAMES_H
+#ifndef DP_OUTPUT_ELF_ELF_FRAMES_H
+#define DP_OUTPUT_ELF_ELF_FRAMES_H
 
 #include "base/buf.h"
 #include "trampoline/code/frames.h"

@@ -3,8 +3,8 @@
  * Makes an ELF file that describes code which is in no file: symbols at absolute addresses, and .debug_frame. It contains no
  * code; its sections say where the code is. For debuggers (gdb's add-symbol-file).
  */
-#ifndef DP_OUTPUT_ELF_OBJECT_H
-#define DP_OUTPUT_ELF_OBJECT_H
+#ifndef DP_OUTPUT_ELF_ELF_OBJECT_H
+#define DP_OUTPUT_ELF_ELF_OBJECT_H
 
 #include "base/buf.h"
 #include "trampoline/code/frames.h"

@@ -169,12 +169,12 @@ static void put_field(struct dp_buf *b, const struct dp_field *f)
 		dp_buf_printf(b, "string _%s;\n", f->name);
 		break;
 	case DP_TYPE_BYTES: /* readers support no numbers wider than 64 bits */
-		if (f->look == DP_LOOK_LONG_DOUBLE)
+		if (f->display == DP_DISPLAY_LONG_DOUBLE)
 			dp_buf_printf(b, "struct { xint64_t mantissa; xint16_t sign_exponent; xint8_t padding[6]; } _%s;\n",
 			              f->name);
-		else if (f->look >= DP_LOOK_INT128)
-			dp_buf_printf(b, "struct { xint64_t low; %sint64_t high; } _%s;\n", f->look == DP_LOOK_INT128 ? "" : "u",
-			              f->name);
+		else if (f->display >= DP_DISPLAY_INT128)
+			dp_buf_printf(b, "struct { xint64_t low; %sint64_t high; } _%s;\n",
+			              f->display == DP_DISPLAY_INT128 ? "" : "u", f->name);
 		else
 			dp_buf_printf(b, "xint8_t _%s[%u];\n", f->name, f->size);
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names for the frames of a backtrace, in the style of debuggers. */
-#ifndef DP_OUTPUT_FRAMES_H
-#define DP_OUTPUT_FRAMES_H
+#ifndef DP_OUTPUT_EVENTS_FRAMES_H
+#define DP_OUTPUT_EVENTS_FRAMES_H
 
 #include "probes/probes.h"
 

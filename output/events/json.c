@@ -40,15 +40,17 @@ static void put_key(struct dp_buf *b, const char *before, const char *key)
 /* Describes a field in the program's terms: what was typed, and the names of values. */
 static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 {
-	static const char *const looks[] = {
-	        [DP_LOOK_BOOL] = "bool", [DP_LOOK_CHAR] = "char", [DP_LOOK_RESULT] = "result", [DP_LOOK_CALL] = "call"};
+	static const char *const looks[] = {[DP_DISPLAY_BOOL] = "bool",
+	                                    [DP_DISPLAY_CHAR] = "char",
+	                                    [DP_DISPLAY_RESULT] = "result",
+	                                    [DP_DISPLAY_CALL] = "call"};
 	if (f->label) {
 		put_key(b, ",", "label");
 		dp_put_json_str(b, f->label);
 	}
-	if (f->look != DP_LOOK_NUMBER && f->look < DP_LOOK_INT128) {
+	if (f->display != DP_DISPLAY_NUMBER && f->display < DP_DISPLAY_INT128) {
 		put_key(b, ",", "look");
-		dp_put_json_str(b, looks[f->look]);
+		dp_put_json_str(b, looks[f->display]);
 	}
 	if (!f->names)
 		return;
@@ -72,14 +74,14 @@ static void put_type(struct dp_buf *b, const struct dp_field *f)
 	        [DP_TYPE_BACKTRACE] = "backtrace",
 	};
 	static const char *const wide[] = {
-	        [DP_LOOK_INT128] = "int128", [DP_LOOK_UINT128] = "uint128", [DP_LOOK_LONG_DOUBLE] = "long double"};
+	        [DP_DISPLAY_INT128] = "int128", [DP_DISPLAY_UINT128] = "uint128", [DP_DISPLAY_LONG_DOUBLE] = "long double"};
 	bool sized = f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT;
-	bool is_wide = f->look >= DP_LOOK_INT128;
+	bool is_wide = f->display >= DP_DISPLAY_INT128;
 	bool limited = f->type == DP_TYPE_STRING || f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE;
 	bool is_double = f->type == DP_TYPE_FLOAT && f->size == sizeof(double);
 	put_key(b, ",", "type");
 	dp_put_str(b, "\"");
-	dp_put_str(b, is_wide ? wide[f->look] : is_double ? "double" : named[f->type]);
+	dp_put_str(b, is_wide ? wide[f->display] : is_double ? "double" : named[f->type]);
 	if (sized)
 		dp_put_dec(b, f->size * 8u);
 	dp_put_str(b, "\"");
@@ -169,7 +171,7 @@ static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struc
 {
 	struct dp_buf text;
 	dp_buf_init(&text);
-	const bool is_wide = dp_put_wide(&text, field->look, v->bytes);
+	const bool is_wide = dp_put_wide(&text, field->display, v->bytes);
 	const char *word = is_wide ? dp_buf_str(&text) : "",
 	           *quote = word[0] && strchr("0123456789", word[strlen(word) - 1]) ? "" : "\"";
 	if (is_wide) {
@@ -186,14 +188,14 @@ static bool put_wide(struct dp_buf *b, const struct dp_field *field, const struc
 static bool put_special(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
 	const size_t before = b->len;
-	if (field->look == DP_LOOK_BOOL && v->u < 2) {
+	if (field->display == DP_DISPLAY_BOOL && v->u < 2) {
 		dp_put_str(b, v->u ? "true" : "false");
 		return true;
 	}
-	if (!field->names && field->look < DP_LOOK_RESULT)
+	if (!field->names && field->display < DP_DISPLAY_RESULT)
 		return false;
 	dp_put_str(b, "\"");
-	if (field->names ? dp_put_enumerator(b, field->names, v->u) : dp_put_call_look(b, field->look, v->u)) {
+	if (field->names ? dp_put_enumerator(b, field->names, v->u) : dp_put_call_display(b, field->display, v->u)) {
 		dp_put_str(b, "\"");
 		return true;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Formats an event with its probe's format string. */
-#ifndef DP_OUTPUT_MESSAGE_H
-#define DP_OUTPUT_MESSAGE_H
+#ifndef DP_OUTPUT_EVENTS_MESSAGE_H
+#define DP_OUTPUT_EVENTS_MESSAGE_H
 
 #include "base/buf.h"
 #include "output/output.h"

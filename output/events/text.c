@@ -101,12 +101,12 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 {
 	if (field->names)
 		return dp_put_enumerator(b, field->names, v->u);
-	if (field->look == DP_LOOK_BOOL && v->u < 2)
+	if (field->display == DP_DISPLAY_BOOL && v->u < 2)
 		dp_put_str(b, v->u ? "true" : "false");
-	else if (field->look == DP_LOOK_CHAR)
+	else if (field->display == DP_DISPLAY_CHAR)
 		put_char(b, v->u);
 	else
-		return dp_put_call_look(b, field->look, v->u);
+		return dp_put_call_display(b, field->display, v->u);
 	return true;
 }
 
@@ -129,7 +129,7 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 		return;
 	if (field->type == DP_TYPE_STRING)
 		put_string(b, field, v);
-	else if (field->type == DP_TYPE_BYTES && (v->n != 16 || !dp_put_wide(b, field->look, v->bytes)))
+	else if (field->type == DP_TYPE_BYTES && (v->n != 16 || !dp_put_wide(b, field->display, v->bytes)))
 		dp_put_hexdump(b, v->bytes, v->n);
 	else if (field->type == DP_TYPE_BYTES)
 		return;

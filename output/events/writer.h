@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The base of all writers: a method table, the event classes, and the first error. Writers embed it as their first member. */
-#ifndef DP_OUTPUT_WRITER_H
-#define DP_OUTPUT_WRITER_H
+#ifndef DP_OUTPUT_EVENTS_WRITER_H
+#define DP_OUTPUT_EVENTS_WRITER_H
 
 #include "output/output.h"
 

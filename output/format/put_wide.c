@@ -51,22 +51,22 @@ static void put_long_double(struct dp_buf *b, const uint8_t *bytes)
 	dp_put_str(b, text);
 }
 
-bool dp_put_wide(struct dp_buf *b, enum dp_look look, const uint8_t *bytes)
+bool dp_put_wide(struct dp_buf *b, enum dp_display look, const uint8_t *bytes)
 {
 	unsigned __int128 v;
 	memcpy(&v, bytes, sizeof(v));
 	switch (look) {
-	case DP_LOOK_LONG_DOUBLE:
+	case DP_DISPLAY_LONG_DOUBLE:
 		put_long_double(b, bytes);
 		return true;
-	case DP_LOOK_INT128:
+	case DP_DISPLAY_INT128:
 		if (v >> 127) {
 			dp_put_str(b, "-");
 			v = -v;
 		}
 		put_unsigned(b, v);
 		return true;
-	case DP_LOOK_UINT128:
+	case DP_DISPLAY_UINT128:
 		put_unsigned(b, v);
 		return true;
 	default:

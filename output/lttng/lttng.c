@@ -61,7 +61,7 @@ struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp
 	if (err)
 		return err;
 	l->timeout_ns = options->timeout_ns;
-	dp_lttng_say_view(l);
+	dp_lttng_log_view(l);
 	*ret = dp_take(l, NULL);
 	return NULL;
 }

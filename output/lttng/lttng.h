@@ -5,8 +5,8 @@
  * liblttng-ctl may wait for lttng-sessiond forever (for example a stopped daemon). So every function here fails after its timeout
  * with DP_TAG_LTTNG (docs/decisions/0012: each conversation runs in a child process).
  */
-#ifndef DP_OUTPUT_LTTNG_H
-#define DP_OUTPUT_LTTNG_H
+#ifndef DP_OUTPUT_LTTNG_LTTNG_H
+#define DP_OUTPUT_LTTNG_LTTNG_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds this user's session daemon, and explains why it cannot be reached. */
-#ifndef DP_OUTPUT_LTTNG_DAEMON_H
-#define DP_OUTPUT_LTTNG_DAEMON_H
+#ifndef DP_OUTPUT_LTTNG_LTTNG_DAEMON_H
+#define DP_OUTPUT_LTTNG_LTTNG_DAEMON_H
 
 #include "base/error.h"
 

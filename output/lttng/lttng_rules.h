@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the user's own files: the current session, and which events a session wants. Pure functions of text. */
-#ifndef DP_OUTPUT_LTTNG_RULES_H
-#define DP_OUTPUT_LTTNG_RULES_H
+#ifndef DP_OUTPUT_LTTNG_LTTNG_RULES_H
+#define DP_OUTPUT_LTTNG_LTTNG_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>

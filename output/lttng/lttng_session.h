@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to output/: an open session. Plain data, so that a conversation can change it (output/lttng/lttng_talk.h). */
-#ifndef DP_OUTPUT_LTTNG_SESSION_H
-#define DP_OUTPUT_LTTNG_SESSION_H
+#ifndef DP_OUTPUT_LTTNG_LTTNG_SESSION_H
+#define DP_OUTPUT_LTTNG_LTTNG_SESSION_H
 
 #include "output/lttng/lttng.h"
 
@@ -40,7 +40,7 @@ int dp_lttng_reason(struct lttng_handle *h, int code);
 char *dp_lttng_saved(const char *session, const char *dir);
 void dp_lttng_saved_undo(const char *session, const char *dir);
 /* Sets l->view. */
-void dp_lttng_say_view(struct dp_lttng *l);
+void dp_lttng_log_view(struct dp_lttng *l);
 
 /* Splits "net6://[::1]:5342/path [data: 5343]" into host ("[::1]") and path ("path"). False: not a network URL. */
 bool dp_lttng_url_split(const char *url, char *host, char *path, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conversations with the session daemon that can be aborted (docs/decisions/0012). */
-#ifndef DP_OUTPUT_LTTNG_TALK_H
-#define DP_OUTPUT_LTTNG_TALK_H
+#ifndef DP_OUTPUT_LTTNG_LTTNG_TALK_H
+#define DP_OUTPUT_LTTNG_LTTNG_TALK_H
 
 #include "base/error.h"
 

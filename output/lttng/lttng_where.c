@@ -24,7 +24,7 @@ bool dp_lttng_url_split(const char *url, char *host, char *path, size_t size)
 	return true;
 }
 
-void dp_lttng_say_view(struct dp_lttng *l)
+void dp_lttng_log_view(struct dp_lttng *l)
 {
 	char host[256], path[256], us[256] = "";
 	gethostname(us, sizeof(us) - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Output of the commands that only inspect: `dynprobe list` and --dry-run. docs/json.md describes the JSON. */
-#ifndef DP_OUTPUT_PLAN_H
-#define DP_OUTPUT_PLAN_H
+#ifndef DP_OUTPUT_REPORTS_PLAN_H
+#define DP_OUTPUT_REPORTS_PLAN_H
 
 #include "base/error.h"
 

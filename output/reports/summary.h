@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting for the summary's text and JSON. */
-#ifndef DP_OUTPUT_SUMMARY_H
-#define DP_OUTPUT_SUMMARY_H
+#ifndef DP_OUTPUT_REPORTS_SUMMARY_H
+#define DP_OUTPUT_REPORTS_SUMMARY_H
 
 #include "output/output.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot as one HTML page: data, style and script in one file, without external resources. */
-#ifndef DP_OUTPUT_REPORT_H
-#define DP_OUTPUT_REPORT_H
+#ifndef DP_OUTPUT_SNAPSHOT_REPORT_H
+#define DP_OUTPUT_SNAPSHOT_REPORT_H
 
 #include "pmodules/pmodules.h"
 

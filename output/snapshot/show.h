@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shows a snapshot as text, and as JSON (share/snapshot.schema.json). */
-#ifndef DP_OUTPUT_SHOW_H
-#define DP_OUTPUT_SHOW_H
+#ifndef DP_OUTPUT_SNAPSHOT_SHOW_H
+#define DP_OUTPUT_SNAPSHOT_SHOW_H
 
 #include "base/buf.h"
 #include "pmodules/pmodules.h"

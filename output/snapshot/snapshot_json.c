@@ -11,7 +11,7 @@
 #include <time.h>
 #include <utlist.h>
 
-static void put_object(struct dp_json *j, const struct dp_keep_record *r, const void *obj);
+static void put_object(struct dp_json *j, const struct dp_store_record *r, const void *obj);
 
 /* Keeps the last byte, which decides whether a comma comes next. */
 void dp_json_flush(struct dp_json *j, size_t least)
@@ -65,16 +65,16 @@ static void put_quoted(struct dp_json *j, const char *name, uint64_t v, void (*p
 	dp_put_str(&j->b, "\"");
 }
 
-static void put_number(struct dp_json *j, const struct dp_keep_row *row, const void *obj)
+static void put_number(struct dp_json *j, const struct dp_store_row *row, const void *obj)
 {
 	const uint64_t n = uint_at((const char *)obj + row->offset, 8);
 	if (n || row->always)
 		put_quoted(j, row->name, n, dp_put_dec);
 }
 
-static void put_text(struct dp_json *j, const struct dp_keep_row *row, const char *text)
+static void put_text(struct dp_json *j, const struct dp_store_row *row, const char *text)
 {
-	if (!text || (!*text && !row->always && row->keep != DP_KEEP_TEXT_OR_NULL))
+	if (!text || (!*text && !row->always && row->keep != DP_STORE_TEXT_OR_NULL))
 		return;
 	dp_json_name(j, row->name);
 	dp_put_json_str(&j->b, text);
@@ -98,7 +98,7 @@ static void put_texts(struct dp_json *j, const char *name, const char *const *te
 	dp_put_str(&j->b, "]");
 }
 
-static void put_words(struct dp_json *j, const struct dp_keep_row *row, const struct dp_snap_word *list)
+static void put_words(struct dp_json *j, const struct dp_store_row *row, const struct dp_snap_word *list)
 {
 	const struct dp_snap_word *w;
 	if (!list && !row->always)
@@ -131,9 +131,9 @@ static void put_attributes(struct dp_json *j, const char *name, const struct dp_
 	dp_put_str(&j->b, "}");
 }
 
-static void put_list(struct dp_json *j, const struct dp_keep_row *row, const void *head)
+static void put_list(struct dp_json *j, const struct dp_store_row *row, const void *head)
 {
-	if (row->of == &dp_keep_variable) {
+	if (row->of == &dp_store_variable) {
 		if (!j->without_values && (head || row->always))
 			dp_json_variables(j, row->name, head, NULL);
 		return;
@@ -149,7 +149,7 @@ static void put_list(struct dp_json *j, const struct dp_keep_row *row, const voi
 	dp_put_str(&j->b, "]");
 }
 
-static void put_array(struct dp_json *j, const struct dp_keep_row *row, const void *obj)
+static void put_array(struct dp_json *j, const struct dp_store_row *row, const void *obj)
 {
 	const char *first = pointer_at((const char *)obj + row->offset);
 	const uint64_t n = first ? uint_at((const char *)obj + row->count, 8) : 0;
@@ -176,26 +176,26 @@ static void put_registers(struct dp_json *j, const char *name, const struct dp_s
 	dp_put_str(&j->b, "}");
 }
 
-static void put_plain(struct dp_json *j, const struct dp_keep_row *row, const void *at)
+static void put_plain(struct dp_json *j, const struct dp_store_row *row, const void *at)
 {
 	const uint64_t v = uint_at(at, row->size);
 	const char letter = (char)v;
-	if (!row->always && (row->keep == DP_KEEP_CHAR ? (char)row->usual == letter : !v))
+	if (!row->always && (row->keep == DP_STORE_CHAR ? (char)row->usual == letter : !v))
 		return;
-	if (row->keep == DP_KEEP_HEX) {
+	if (row->keep == DP_STORE_HEX) {
 		put_quoted(j, row->name, v, dp_put_hex);
 		return;
 	}
 	dp_json_name(j, row->name);
-	if (row->keep == DP_KEEP_CHAR)
+	if (row->keep == DP_STORE_CHAR)
 		dp_put_json(&j->b, &letter, letter != 0);
-	else if (row->keep == DP_KEEP_ENUM)
+	else if (row->keep == DP_STORE_ENUM)
 		dp_put_json_str(&j->b, row->words[v]);
 	else
 		dp_put_dec(&j->b, v);
 }
 
-static void put_int(struct dp_json *j, const struct dp_keep_row *row, int64_t v)
+static void put_int(struct dp_json *j, const struct dp_store_row *row, int64_t v)
 {
 	if (v == row->usual && !row->always)
 		return;
@@ -203,57 +203,57 @@ static void put_int(struct dp_json *j, const struct dp_keep_row *row, int64_t v)
 	dp_put_signed(&j->b, v);
 }
 
-static void put_nested(struct dp_json *j, const struct dp_keep_row *row, const void *obj)
+static void put_nested(struct dp_json *j, const struct dp_store_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
-	if (row->keep == DP_KEEP_ARRAY)
+	if (row->keep == DP_STORE_ARRAY)
 		put_array(j, row, obj);
-	else if (row->keep == DP_KEEP_REGISTERS)
+	else if (row->keep == DP_STORE_REGISTERS)
 		put_registers(j, row->name, at);
-	else if (row->keep == DP_KEEP_FRAME_REGISTERS)
+	else if (row->keep == DP_STORE_FRAME_REGISTERS)
 		put_registers(j, row->name, pointer_at(at));
-	else if (row->keep == DP_KEEP_SUB && pointer_at(at)) {
+	else if (row->keep == DP_STORE_SUB && pointer_at(at)) {
 		dp_json_name(j, row->name);
 		put_object(j, row->of, pointer_at(at));
-	} else if (row->of == &dp_keep_pair)
+	} else if (row->of == &dp_store_pair)
 		put_attributes(j, row->name, pointer_at(at));
-	else if (row->keep == DP_KEEP_LIST)
+	else if (row->keep == DP_STORE_LIST)
 		put_list(j, row, pointer_at(at));
 }
 
-static void put_row(struct dp_json *j, const struct dp_keep_row *row, const void *obj)
+static void put_row(struct dp_json *j, const struct dp_store_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
-	switch ((enum dp_keep_kind)row->keep) {
-	case DP_KEEP_BOOL:
+	switch ((enum dp_store_kind)row->keep) {
+	case DP_STORE_BOOL:
 		if (uint_at(at, row->size))
 			put_flag(j, row->name);
 		return;
-	case DP_KEEP_INT:
+	case DP_STORE_INT:
 		put_int(j, row, int_at(at, row->size));
 		return;
-	case DP_KEEP_NUMBER:
+	case DP_STORE_NUMBER:
 		put_number(j, row, obj);
 		return;
-	case DP_KEEP_UINT:
-	case DP_KEEP_HEX:
-	case DP_KEEP_CHAR:
-	case DP_KEEP_ENUM:
+	case DP_STORE_UINT:
+	case DP_STORE_HEX:
+	case DP_STORE_CHAR:
+	case DP_STORE_ENUM:
 		put_plain(j, row, at);
 		return;
-	case DP_KEEP_ID:
-	case DP_KEEP_TEXT:
-	case DP_KEEP_TEXT_OR_NULL:
-		put_text(j, row, row->keep == DP_KEEP_ID ? at : pointer_at(at));
+	case DP_STORE_ID:
+	case DP_STORE_TEXT:
+	case DP_STORE_TEXT_OR_NULL:
+		put_text(j, row, row->keep == DP_STORE_ID ? at : pointer_at(at));
 		return;
-	case DP_KEEP_TEXTS:
-	case DP_KEEP_TEXTS_OR_NULL:
+	case DP_STORE_TEXTS:
+	case DP_STORE_TEXTS_OR_NULL:
 		put_texts(j, row->name, pointer_at(at));
 		return;
-	case DP_KEEP_WORDS:
+	case DP_STORE_WORDS:
 		put_words(j, row, pointer_at(at));
 		return;
-	case DP_KEEP_BLOB: /* the bytes stay in the file */
+	case DP_STORE_BLOB: /* the bytes stay in the file */
 		dp_json_name(j, row->name);
 		dp_put_dec(&j->b, uint_at((const char *)obj + row->count, 8));
 		return;
@@ -275,18 +275,18 @@ static void put_time(struct dp_json *j, uint64_t ns)
 	dp_buf_printf(&j->b, "\"%s.%09uZ\"", text, (unsigned)(ns % 1000000000u));
 }
 
-static void put_extra(struct dp_json *j, const struct dp_keep_record *r, const void *obj)
+static void put_extra(struct dp_json *j, const struct dp_store_record *r, const void *obj)
 {
 	const struct dp_snapshot *s = obj;
-	if (r == &dp_keep_frame)
+	if (r == &dp_store_frame)
 		dp_buf_printf(&j->b, "\"index\":%u", ((const struct dp_snap_frame *)obj)->index);
-	if (r != &dp_keep_snapshot)
+	if (r != &dp_store_snapshot)
 		return;
 	dp_put_str(&j->b, "\"format\":\"dynprobe-snapshot\",\"version\":2");
 	put_time(j, s->time_ns);
 }
 
-static void put_object(struct dp_json *j, const struct dp_keep_record *r, const void *obj)
+static void put_object(struct dp_json *j, const struct dp_store_record *r, const void *obj)
 {
 	dp_put_str(&j->b, "{");
 	put_extra(j, r, obj);
@@ -298,9 +298,9 @@ static void put_object(struct dp_json *j, const struct dp_keep_record *r, const 
 
 void dp_json_notes(struct dp_json *j, const struct dp_snap_note *list)
 {
-	for (size_t i = 0; list && i < dp_keep_variable.n; i++)
-		if (dp_keep_variable.row[i].of == &dp_keep_note)
-			put_list(j, &dp_keep_variable.row[i], list);
+	for (size_t i = 0; list && i < dp_store_variable.n; i++)
+		if (dp_store_variable.row[i].of == &dp_store_note)
+			put_list(j, &dp_store_variable.row[i], list);
 }
 
 static struct dp_error *fini(struct dp_json *j, struct dp_error *err)
@@ -318,7 +318,7 @@ struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to)
 {
 	struct dp_json j = {.to = to};
 	dp_snapshot_settle(s);
-	put_object(&j, &dp_keep_snapshot, s);
+	put_object(&j, &dp_store_snapshot, s);
 	j.b.len -= j.b.len > 0; /* its closing bracket */
 	dp_json_name(&j, "types");
 	dp_json_types(&j);
@@ -354,7 +354,7 @@ static struct dp_error *give_parts(struct dp_json *j, const struct dp_snapshot *
 {
 	const struct dp_snap_thread *t;
 	j->without_values = true;
-	put_object(j, &dp_keep_snapshot, s);
+	put_object(j, &dp_store_snapshot, s);
 	DP_TRY(give(j, to));
 	dp_json_variables(j, NULL, s->globals, NULL);
 	DP_TRY(give(j, to));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files that write snapshots as JSON. */
-#ifndef DP_OUTPUT_SNAPSHOT_JSON_INTERNAL_H
-#define DP_OUTPUT_SNAPSHOT_JSON_INTERNAL_H
+#ifndef DP_OUTPUT_SNAPSHOT_SNAPSHOT_JSON_INTERNAL_H
+#define DP_OUTPUT_SNAPSHOT_SNAPSHOT_JSON_INTERNAL_H
 
 #include "output/format/put.h"
 #include "output/snapshot/show.h"

@@ -243,7 +243,7 @@ static void put_variable(struct dp_json *j, const struct dp_snap_variable *v, co
 	put_text(j, v);
 	put_flags(j, v);
 	put_rest(j, v);
-	if (v->children && j->depth < DP_KEEP_DEPTH)
+	if (v->children && j->depth < DP_STORE_DEPTH)
 		dp_json_variables(j, "children", v->children, v);
 	PUT("}");
 	dp_json_flush(j, DP_JSON_FULL);

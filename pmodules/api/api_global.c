@@ -118,7 +118,7 @@ enum pmodule_read_source pmodule_read_source(void)
 	const struct dp_host *h = dp_host_current();
 	if (!h || !h->world || !h->snapshot)
 		return h ? h->source : PMODULE_READ_NONE;
-	const struct dp_world_last last = dp_world_last(h->world);
+	const struct dp_debug_ctx_last last = dp_debug_ctx_last(h->world);
 	if (last.reads == h->reads)
 		return h->source;
 	return last.any ? source_of(h, last.late) : PMODULE_READ_NONE;
@@ -132,8 +132,8 @@ size_t dp_api_read(uint64_t addr, void *buf, size_t n)
 	if (!h || !h->snapshot || !buf || !n)
 		return 0;
 	if (h->world)
-		got = dp_world_read(h->world, addr, buf, n, &late);
-	h->reads = h->world ? dp_world_last(h->world).reads : 0;
+		got = dp_debug_ctx_read(h->world, addr, buf, n, &late);
+	h->reads = h->world ? dp_debug_ctx_last(h->world).reads : 0;
 	h->source = got ? source_of(h, late) : PMODULE_READ_NONE;
 	if (got)
 		return got;
@@ -217,13 +217,13 @@ bool pmodule_address_read_real(uint64_t addr, size_t size, double *ret)
 const char *pmodule_address_symbol(uint64_t addr)
 {
 	const struct dp_host *h = dp_host_current();
-	return h && h->world ? dp_world_symbol_at(h->world, addr) : NULL;
+	return h && h->world ? dp_debug_ctx_symbol_at(h->world, addr) : NULL;
 }
 
 bool pmodule_symbol_address(const char *symbol, const char *object, uint64_t *ret)
 {
 	const struct dp_host *h = dp_host_current();
-	return h && h->world && symbol && ret && dp_world_symbol(h->world, symbol, object, ret);
+	return h && h->world && symbol && ret && dp_debug_ctx_symbol(h->world, symbol, object, ret);
 }
 
 size_t pmodule_symbol_read_raw(const char *symbol, const char *object, void *buf, size_t n)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
-struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_options *options, struct dp_extract **ret)
+struct dp_error *dp_extract_create(struct dp_debug_ctx *w, const struct dp_extract_options *options, struct dp_extract **ret)
 {
 	struct dp_extract *x = calloc(1, sizeof(*x));
 	if (!x)
@@ -37,7 +37,7 @@ struct dp_extract *dp_extract_destroy(struct dp_extract *x)
 
 static const char *text_or_null(struct dp_extract *x, struct dp_snapshot *s, struct dp_stext *t)
 {
-	return t->text && *t->text ? dp_world_text(x->w, s, t) : NULL;
+	return t->text && *t->text ? dp_debug_ctx_text(x->w, s, t) : NULL;
 }
 
 static void describe(struct dp_extract *x, struct dp_snapshot *s, const struct dp_fstate *state, struct dp_fscope *scope,
@@ -94,7 +94,7 @@ static void variables(struct dp_extract *x, struct dp_show *show, const struct d
 		into->thread = f->thread;
 		into->place = v->is_parameter ? DP_VAR_PARAMETER : DP_VAR_LOCAL;
 		into->index = v->index;
-		into->name = dp_world_text(x->w, show->s, &v->name);
+		into->name = dp_debug_ctx_text(x->w, show->s, &v->name);
 		/* The first variables may not use up the budget: reserve a share for the rest. */
 		const uint64_t others = show->budget / (scope->n - i + 1);
 		const uint64_t kept = i + 1 < scope->n ? others : 0;
@@ -213,8 +213,8 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 	struct dp_snap_thread *into = dp_snapshot_thread(s, t->tid);
 	if (!into)
 		return NULL;
-	dp_world_forget(x->w);
-	dp_world_begin(x->w, s);
+	dp_debug_ctx_forget(x->w);
+	dp_debug_ctx_begin(x->w, s);
 	x->w->fs_base = t->regs.fs_base;
 	describe_thread(t, s, into);
 	frames(x, t, s, into);
@@ -223,7 +223,7 @@ struct dp_snap_thread *dp_extract_thread(struct dp_extract *x, const struct dp_s
 
 /* ---- locals by name ----------------------------------------------------------------------------------------------------- */
 
-struct dp_value *dp_value_local(struct dp_world *w, const struct dp_snap_frame *frame, const char *name)
+struct dp_value *dp_value_local(struct dp_debug_ctx *w, const struct dp_snap_frame *frame, const char *name)
 {
 	struct dp_snap_variable *v, *found = NULL;
 	(void)w;

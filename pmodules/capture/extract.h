@@ -4,8 +4,8 @@
  * locations, unwind rule) is computed once and cached. The prefetch does this for the stacks before the stop, which keeps the
  * pause short.
  */
-#ifndef DP_PMODULES_EXTRACT_H
-#define DP_PMODULES_EXTRACT_H
+#ifndef DP_PMODULES_CAPTURE_EXTRACT_H
+#define DP_PMODULES_CAPTURE_EXTRACT_H
 
 #include "pmodules/source/stopped.h"
 #include "pmodules/value/value.h"
@@ -20,7 +20,7 @@ struct dp_extract_options {
 	const char *const *tls_names; /* or NULL: all */
 	const char *const *load;    /* --load: capture globals of modules whose path contains one of these; NULL: all */
 };
-struct dp_error *dp_extract_create(struct dp_world *w, const struct dp_extract_options *options, struct dp_extract **ret) DP_MUST_CHECK;
+struct dp_error *dp_extract_create(struct dp_debug_ctx *w, const struct dp_extract_options *options, struct dp_extract **ret) DP_MUST_CHECK;
 struct dp_extract *dp_extract_destroy(struct dp_extract *x);
 /* Begins another prefetch: forgets what the last one read, since the memory may have changed. */
 void dp_extract_renew(struct dp_extract *x);

@@ -80,7 +80,7 @@ static bool keep(struct lookup *l, const struct dp_global *g)
 	return mine->qualified != NULL;
 }
 
-static bool select_one(struct dp_world *w, const struct dp_global *g, void *data)
+static bool select_one(struct dp_debug_ctx *w, const struct dp_global *g, void *data)
 {
 	struct lookup *l = data;
 	bool wanted = !l->names;
@@ -159,7 +159,7 @@ static void look_up(struct dp_extract *x, struct lookup *l)
 			dp_globals_each(x->w, &q, select_one, l);
 		}
 	}
-	l->list->is_known = !dp_world_is_over(x->w);
+	l->list->is_known = !dp_debug_ctx_is_over(x->w);
 }
 
 void dp_extract_list_fini(struct dp_extract_list *list)

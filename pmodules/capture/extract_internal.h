@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to the extraction. */
-#ifndef DP_PMODULES_EXTRACT_INTERNAL_H
-#define DP_PMODULES_EXTRACT_INTERNAL_H
+#ifndef DP_PMODULES_CAPTURE_EXTRACT_INTERNAL_H
+#define DP_PMODULES_CAPTURE_EXTRACT_INTERNAL_H
 
 #include "pmodules/capture/extract.h"
 #include "pmodules/frames/frames.h"
@@ -18,7 +18,7 @@ struct dp_extract_list {
 };
 
 struct dp_extract {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	struct dp_frames frames;
 	struct dp_extract_options options;
 	struct dp_limits limits; /* defaults filled in */

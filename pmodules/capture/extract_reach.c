@@ -35,7 +35,7 @@ void dp_extract_renew(struct dp_extract *x)
 void dp_extract_rehearse(struct dp_extract *x, const struct dp_stopped_thread *t)
 {
 	struct dp_fwalk walk;
-	dp_world_forget(x->w);
+	dp_debug_ctx_forget(x->w);
 	x->w->fs_base = t->regs.fs_base;
 	if (!dp_frames_walk(&x->frames, t, x->limits.frames, &walk))
 		return;
@@ -44,5 +44,5 @@ void dp_extract_rehearse(struct dp_extract *x, const struct dp_stopped_thread *t
 	for (size_t i = 0; i < walk.n && !x->options.no_variables; i++)
 		reach_frame(x, &walk.state[i], t->is_fault ? x->limits.fault_depth : x->limits.depth);
 	dp_fwalk_fini(&walk);
-	dp_world_forget(x->w);
+	dp_debug_ctx_forget(x->w);
 }

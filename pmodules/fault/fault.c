@@ -15,7 +15,7 @@
 #define INSN_MAX  15u
 
 struct fault {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	const struct dp_stopped_thread *t;
 	struct dp_snap_thread *into;
 	struct dp_snapshot *s;
@@ -202,7 +202,7 @@ static void disassemble(struct fault *f, struct dp_snap_frame *innermost)
 		innermost->instruction = dp_snapshot_text(f->s, text);
 }
 
-void dp_fault_explain(struct dp_world *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
+void dp_fault_explain(struct dp_debug_ctx *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
 	struct fault f = {.w = w, .t = t, .into = into, .s = into->snapshot};
 	struct dp_snap_siginfo *info;

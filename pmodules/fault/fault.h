@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Why a thread faulted. */
-#ifndef DP_PMODULES_FAULT_H
-#define DP_PMODULES_FAULT_H
+#ifndef DP_PMODULES_FAULT_FAULT_H
+#define DP_PMODULES_FAULT_FAULT_H
 
 #include "pmodules/source/stopped.h"
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 enum dp_branch { DP_BRANCH_NONE, DP_BRANCH_VALUE, DP_BRANCH_MEMORY };
 struct dp_access { /* the memory access of an instruction */
@@ -35,18 +35,18 @@ void dp_access_decode(const struct dp_access_ask *ask, struct dp_access *ret);
 /* Formats "read of 4 bytes at 0xc", with address `at`. */
 void dp_access_text(const struct dp_access *a, uint64_t at, char *text, size_t size);
 /* Reads at most `size` bytes of code at `addr`, from the file if there is one. Returns how many. */
-size_t dp_fault_code(struct dp_world *w, uint64_t addr, uint8_t *bytes, size_t size);
+size_t dp_fault_code(struct dp_debug_ctx *w, uint64_t addr, uint8_t *bytes, size_t size);
 /* fault_access.c: what the thread's instruction accesses; reads divisors and jump targets from memory. */
-void dp_access_of(struct dp_world *w, const struct user_regs_struct *regs, const struct dp_snap_siginfo *info,
+void dp_access_of(struct dp_debug_ctx *w, const struct user_regs_struct *regs, const struct dp_snap_siginfo *info,
                   struct dp_access *ret);
 /* fault_text.c: "SIGSEGV", "address not mapped to object"; the strings are static. */
 void dp_fault_siginfo(const siginfo_t *si, struct dp_snap_siginfo *ret);
 /* fault_abort.c: who called abort(), and its message. */
-void dp_fault_abort(struct dp_world *w, struct dp_snap_thread *t);
+void dp_fault_abort(struct dp_debug_ctx *w, struct dp_snap_thread *t);
 /*
  * Decodes why a faulted thread faulted, from its instruction and registers; adds classifiers to the snapshot. For any thread:
  * stores its innermost instruction as text.
  */
-void dp_fault_explain(struct dp_world *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
+void dp_fault_explain(struct dp_debug_ctx *w, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 
 #endif

@@ -21,14 +21,14 @@ static bool is_called(const struct dp_snap_thread *t, const char *name)
 }
 
 /* struct abort_msg_s { unsigned size; char msg[]; } *__abort_msg; size is that of its mapping. */
-static bool message_of(struct dp_world *w, char *text, size_t size)
+static bool message_of(struct dp_debug_ctx *w, char *text, size_t size)
 {
 	uint64_t at, block = 0;
 	uint32_t length = 0;
-	if (!dp_world_symbol(w, "__abort_msg", NULL, &at) || !dp_world_get(w, at, &block, sizeof(block), NULL) || !block ||
-	    !dp_world_get(w, block, &length, sizeof(length), NULL) || !length)
+	if (!dp_debug_ctx_symbol(w, "__abort_msg", NULL, &at) || !dp_debug_ctx_get(w, at, &block, sizeof(block), NULL) ||
+	    !block || !dp_debug_ctx_get(w, block, &length, sizeof(length), NULL) || !length)
 		return false;
-	size_t n = dp_world_read(w, block + sizeof(length), text, length < size - 1 ? length : size - 1, NULL);
+	size_t n = dp_debug_ctx_read(w, block + sizeof(length), text, length < size - 1 ? length : size - 1, NULL);
 	text[n] = 0;
 	n = strlen(text);
 	while (n && isspace((unsigned char)text[n - 1]))
@@ -65,7 +65,7 @@ static void classify(struct dp_snapshot *s, const struct dp_snap_thread *t, cons
 			dp_snapshot_classify(s, by_message[i].classifier);
 }
 
-void dp_fault_abort(struct dp_world *w, struct dp_snap_thread *t)
+void dp_fault_abort(struct dp_debug_ctx *w, struct dp_snap_thread *t)
 {
 	char message[MESSAGE_MAX] = "";
 	struct dp_snapshot *s = t->snapshot;

@@ -3,8 +3,8 @@
  * A snapshot as a file, read and written (docs/snapshot-format.md), and as JSON (share/snapshot.schema.json). Input files may be
  * hostile.
  */
-#ifndef DP_PMODULES_FILE_H
-#define DP_PMODULES_FILE_H
+#ifndef DP_PMODULES_FILE_FILE_H
+#define DP_PMODULES_FILE_FILE_H
 
 #include "base/buf.h"
 #include "pmodules/model/snapshot.h"

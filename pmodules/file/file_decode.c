@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <utlist.h>
 
-static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_store_record *record, struct dp_file_span in,
                                const struct dp_file_place *at, void *obj) DP_MUST_CHECK;
 
 struct dp_error *dp_file_bad(const struct dp_file_reader *r, const uint8_t *p, const char *what)
@@ -89,23 +89,23 @@ struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, cons
 	return NULL;
 }
 
-static struct dp_error *take_text(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+static struct dp_error *take_text(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                   void *obj)
 {
 	const struct dp_file_text *t = NULL;
 	DP_TRY(dp_file_text_of(r, f->value, &t));
 	const char *text = f->value ? r->texts->bytes + t->at : NULL;
-	if (row->keep == DP_KEEP_ID) {
+	if (row->keep == DP_STORE_ID) {
 		if (text)
 			snprintf((char *)obj + row->offset, row->size, "%s", text);
 		return NULL;
 	}
-	if (text || row->keep != DP_KEEP_TEXT)
+	if (text || row->keep != DP_STORE_TEXT)
 		dp_file_store(obj, row->offset, text);
 	return NULL;
 }
 
-static struct dp_error *take_word(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+static struct dp_error *take_word(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                   void *obj)
 {
 	const struct dp_file_text *t = NULL;
@@ -119,17 +119,17 @@ static struct dp_error *take_word(struct dp_file_reader *r, const struct dp_keep
 	return NULL;
 }
 
-static void take_number(const struct dp_keep_row *row, uint64_t v, void *at)
+static void take_number(const struct dp_store_row *row, uint64_t v, void *at)
 {
 	size_t n = 0;
 	switch (row->keep) {
-	case DP_KEEP_INT:
+	case DP_STORE_INT:
 		v = v >> 1 ^ (0 - (v & 1));
 		break;
-	case DP_KEEP_BOOL:
+	case DP_STORE_BOOL:
 		v = v != 0;
 		break;
-	case DP_KEEP_ENUM:
+	case DP_STORE_ENUM:
 		while (row->words[n])
 			n++;
 		v = v < n ? v : (uint64_t)row->usual;
@@ -142,7 +142,7 @@ static void take_number(const struct dp_keep_row *row, uint64_t v, void *at)
 
 /* ---- records */
 
-static void link_to(const struct dp_keep_record *record, const struct dp_file_place *at, struct dp_snapshot *s, void *obj)
+static void link_to(const struct dp_store_record *record, const struct dp_file_place *at, struct dp_snapshot *s, void *obj)
 {
 	switch (record->link) {
 	case DP_LINK_NONE:
@@ -159,18 +159,18 @@ static void link_to(const struct dp_keep_record *record, const struct dp_file_pl
 	}
 }
 
-static void set_usual(const struct dp_keep_record *record, void *obj)
+static void set_usual(const struct dp_store_record *record, void *obj)
 {
 	for (size_t i = 0; i < record->n; i++) {
-		const struct dp_keep_row *row = &record->row[i];
-		if (row->keep == DP_KEEP_TEXT)
+		const struct dp_store_row *row = &record->row[i];
+		if (row->keep == DP_STORE_TEXT)
 			dp_file_store(obj, row->offset, "");
-		else if (row->usual && row->keep != DP_KEEP_ENUM)
+		else if (row->usual && row->keep != DP_STORE_ENUM)
 			store_uint((char *)obj + row->offset, row->size, (uint64_t)(int64_t)row->usual);
 	}
 }
 
-static struct dp_error *fill(struct dp_file_reader *r, const struct dp_keep_record *record, const struct dp_file_field *f,
+static struct dp_error *fill(struct dp_file_reader *r, const struct dp_store_record *record, const struct dp_file_field *f,
                              const struct dp_file_place *at, void *obj)
 {
 	if (record->link == DP_LINK_VARIABLE)
@@ -201,13 +201,13 @@ static void append(void *obj, size_t offset, void *element)
 	dp_file_store(head ? head : element, PREV, element);
 }
 
-struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                       const struct dp_file_place *at, void *obj)
 {
 	void *element = dp_arena_alloc(&r->s->arena, row->of->size);
 	if (!element)
 		return no_memory(r, f);
-	if (row->keep == DP_KEEP_LIST)
+	if (row->keep == DP_STORE_LIST)
 		append(obj, row->offset, element);
 	else
 		dp_file_store(obj, row->offset, element);
@@ -215,7 +215,7 @@ struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_
 }
 
 /* Allocates an array at its first element. A section that occurs twice starts again. */
-static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_keep_row *row, size_t size, size_t n, void *obj)
+static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_store_row *row, size_t size, size_t n, void *obj)
 {
 	const uint64_t none = 0;
 	void *room = dp_arena_alloc(&r->s->arena, size * (n + 1));
@@ -227,7 +227,7 @@ static struct dp_error *make_room(struct dp_file_reader *r, const struct dp_keep
 	return NULL;
 }
 
-static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                    void *obj)
 {
 	static const struct dp_file_place nowhere = {0};
@@ -240,7 +240,7 @@ static struct dp_error *take_array(struct dp_file_reader *r, const struct dp_kee
 }
 
 /* Takes all texts of the row at once, at the first. */
-static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_keep_row *row, struct dp_file_span in,
+static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_store_row *row, struct dp_file_span in,
                                    const char **list)
 {
 	const struct dp_file_text *t = NULL;
@@ -282,7 +282,7 @@ static struct dp_error *take_frame_registers(struct dp_file_reader *r, const str
 	return take_registers(r, f->span, registers);
 }
 
-static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                   void *obj)
 {
 	const uint64_t n = (uint64_t)(f->span.end - f->span.p);
@@ -294,64 +294,64 @@ static struct dp_error *take_blob(struct dp_file_reader *r, const struct dp_keep
 	return NULL;
 }
 
-static enum dp_wire wire_of(enum dp_keep_kind keep)
+static enum dp_wire wire_of(enum dp_store_kind keep)
 {
 	switch (keep) {
-	case DP_KEEP_REAL:
+	case DP_STORE_REAL:
 		return DP_WIRE_8;
-	case DP_KEEP_LIST:
-	case DP_KEEP_ARRAY:
-	case DP_KEEP_SUB:
-	case DP_KEEP_REGISTERS:
-	case DP_KEEP_FRAME_REGISTERS:
-	case DP_KEEP_BLOB:
+	case DP_STORE_LIST:
+	case DP_STORE_ARRAY:
+	case DP_STORE_SUB:
+	case DP_STORE_REGISTERS:
+	case DP_STORE_FRAME_REGISTERS:
+	case DP_STORE_BLOB:
 		return DP_WIRE_BYTES;
 	default:
 		return DP_WIRE_VARINT;
 	}
 }
 
-static struct dp_error *take(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+static struct dp_error *take(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                              const struct dp_file_place *at, void *obj)
 {
 	void *to = (char *)obj + row->offset;
-	switch ((enum dp_keep_kind)row->keep) {
-	case DP_KEEP_UINT:
-	case DP_KEEP_INT:
-	case DP_KEEP_HEX:
-	case DP_KEEP_NUMBER:
-	case DP_KEEP_BOOL:
-	case DP_KEEP_CHAR:
-	case DP_KEEP_ENUM:
-	case DP_KEEP_REAL:
+	switch ((enum dp_store_kind)row->keep) {
+	case DP_STORE_UINT:
+	case DP_STORE_INT:
+	case DP_STORE_HEX:
+	case DP_STORE_NUMBER:
+	case DP_STORE_BOOL:
+	case DP_STORE_CHAR:
+	case DP_STORE_ENUM:
+	case DP_STORE_REAL:
 		take_number(row, f->value, to);
 		return NULL;
-	case DP_KEEP_TEXT:
-	case DP_KEEP_TEXT_OR_NULL:
-	case DP_KEEP_STRING:
-	case DP_KEEP_ID:
+	case DP_STORE_TEXT:
+	case DP_STORE_TEXT_OR_NULL:
+	case DP_STORE_STRING:
+	case DP_STORE_ID:
 		return take_text(r, row, f, obj);
-	case DP_KEEP_TEXTS:
-	case DP_KEEP_TEXTS_OR_NULL:
+	case DP_STORE_TEXTS:
+	case DP_STORE_TEXTS_OR_NULL:
 		return NULL; /* done at the first one */
-	case DP_KEEP_WORDS:
+	case DP_STORE_WORDS:
 		return take_word(r, row, f, obj);
-	case DP_KEEP_LIST:
-	case DP_KEEP_SUB:
+	case DP_STORE_LIST:
+	case DP_STORE_SUB:
 		return dp_file_take_element(r, row, f, at, obj);
-	case DP_KEEP_ARRAY:
+	case DP_STORE_ARRAY:
 		return take_array(r, row, f, obj);
-	case DP_KEEP_REGISTERS:
+	case DP_STORE_REGISTERS:
 		return take_registers(r, f->span, to);
-	case DP_KEEP_FRAME_REGISTERS:
+	case DP_STORE_FRAME_REGISTERS:
 		return take_frame_registers(r, f, obj);
-	case DP_KEEP_BLOB:
+	case DP_STORE_BLOB:
 		return take_blob(r, row, f, obj);
 	}
 	return NULL;
 }
 
-static const struct dp_keep_row *row_of(const struct dp_keep_record *record, unsigned number)
+static const struct dp_store_row *row_of(const struct dp_store_record *record, unsigned number)
 {
 	if (number <= record->n && record->row[number - 1].number == number)
 		return &record->row[number - 1];
@@ -361,12 +361,12 @@ static const struct dp_keep_row *row_of(const struct dp_keep_record *record, uns
 	return NULL;
 }
 
-static bool has_room(enum dp_keep_kind keep)
+static bool has_room(enum dp_store_kind keep)
 {
-	return keep == DP_KEEP_ARRAY || keep == DP_KEEP_TEXTS || keep == DP_KEEP_TEXTS_OR_NULL;
+	return keep == DP_STORE_ARRAY || keep == DP_STORE_TEXTS || keep == DP_STORE_TEXTS_OR_NULL;
 }
 
-static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_record *record, struct dp_file_span in,
+static struct dp_error *decode(struct dp_file_reader *r, const struct dp_store_record *record, struct dp_file_span in,
                                const struct dp_file_place *at, void *obj)
 {
 	uint64_t roomy = 0; /* a bit for each row whose array is allocated */
@@ -374,13 +374,13 @@ static struct dp_error *decode(struct dp_file_reader *r, const struct dp_keep_re
 	while (in.p < in.end) {
 		const struct dp_file_span here = in;
 		DP_TRY(dp_file_field(r, &in, &f));
-		const struct dp_keep_row *row = row_of(record, f.number);
+		const struct dp_store_row *row = row_of(record, f.number);
 		if (!row)
 			continue; /* from a newer writer */
-		if (f.wire != wire_of((enum dp_keep_kind)row->keep))
+		if (f.wire != wire_of((enum dp_store_kind)row->keep))
 			return dp_file_bad(r, here.p, "a field's wire type does not fit its number");
 		const uint64_t bit = 1ull << (row - record->row);
-		if (has_room((enum dp_keep_kind)row->keep) && !(roomy & bit)) {
+		if (has_room((enum dp_store_kind)row->keep) && !(roomy & bit)) {
 			roomy |= bit;
 			DP_TRY(make_room(r, row, row->of ? row->of->size : sizeof(char *), count_fields(r, here, f.number), obj));
 			if (!row->of)
@@ -396,7 +396,7 @@ struct dp_error *dp_file_decode(struct dp_snapshot *s, const struct dp_file_text
 {
 	static const struct dp_file_place top = {0};
 	struct dp_file_reader r = {.s = s, .texts = texts, .section = section, .start = bytes};
-	return decode(&r, &dp_keep_snapshot, (struct dp_file_span){bytes, bytes + n}, &top, s);
+	return decode(&r, &dp_store_snapshot, (struct dp_file_span){bytes, bytes + n}, &top, s);
 }
 
 /*

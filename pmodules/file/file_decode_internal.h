@@ -2,8 +2,8 @@
 /*
  * Shared by the parts of the snapshot file's decoder: table-driven records (file_decode.c) and variables (file_variable_read.c).
  */
-#ifndef DP_PMODULES_FILE_DECODE_INTERNAL_H
-#define DP_PMODULES_FILE_DECODE_INTERNAL_H
+#ifndef DP_PMODULES_FILE_FILE_DECODE_INTERNAL_H
+#define DP_PMODULES_FILE_FILE_DECODE_INTERNAL_H
 
 #include "pmodules/file/file_internal.h"
 
@@ -39,7 +39,7 @@ struct dp_error *dp_file_field(struct dp_file_reader *r, struct dp_file_span *in
 /* Looks up a text by its number. Number 0 gives a text without bytes. */
 struct dp_error *dp_file_text_of(struct dp_file_reader *r, uint64_t number, const struct dp_file_text **ret) DP_MUST_CHECK;
 /* Appends an element to the list at `offset` of `obj`. */
-struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_keep_row *row, const struct dp_file_field *f,
+struct dp_error *dp_file_take_element(struct dp_file_reader *r, const struct dp_store_row *row, const struct dp_file_field *f,
                                       const struct dp_file_place *at, void *obj) DP_MUST_CHECK;
 /* file_variable_read.c: `v` comes from the arena. */
 struct dp_error *dp_file_decode_variable(struct dp_file_reader *r, const struct dp_file_field *f, const struct dp_file_place *at,

@@ -4,7 +4,7 @@
 
 #include <utlist.h>
 
-static void encode(struct dp_file_encoder *e, const struct dp_keep_record *r, const void *obj);
+static void encode(struct dp_file_encoder *e, const struct dp_store_record *r, const void *obj);
 
 static void put_varint(struct dp_buf *to, uint64_t v)
 {
@@ -120,14 +120,14 @@ _Static_assert(offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_va
                        offsetof(struct dp_snap_note, next) == offsetof(struct dp_snap_pair, next),
                "lists");
 
-static void put_record(struct dp_file_encoder *e, unsigned number, const struct dp_keep_record *r, const void *obj)
+static void put_record(struct dp_file_encoder *e, unsigned number, const struct dp_store_record *r, const void *obj)
 {
 	const size_t begin = open_bytes(e, number);
 	encode(e, r, obj);
 	close_bytes(e, begin);
 }
 
-static void put_element(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_element(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
 	e->level++;
 	put_record(e, row->number, row->of, obj);
@@ -135,9 +135,9 @@ static void put_element(struct dp_file_encoder *e, const struct dp_keep_row *row
 		e->drain(e);
 }
 
-static void put_list(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *head)
+static void put_list(struct dp_file_encoder *e, const struct dp_store_row *row, const void *head)
 {
-	if (row->of == &dp_keep_variable && !e->by_table) {
+	if (row->of == &dp_store_variable && !e->by_table) {
 		dp_file_put_variables(e, row->number, head);
 		return;
 	}
@@ -148,10 +148,10 @@ static void put_list(struct dp_file_encoder *e, const struct dp_keep_row *row, c
 void dp_file_put_notes(struct dp_file_encoder *e, unsigned number, const struct dp_snap_note *list)
 {
 	for (const struct dp_snap_note *n = list; n; n = n->next)
-		put_record(e, number, &dp_keep_note, n);
+		put_record(e, number, &dp_store_note, n);
 }
 
-static void put_array(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_array(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
 	const char *first = dp_file_load(obj, row->offset);
 	const uint64_t n = first ? load_uint((const char *)obj + row->count, 8) : 0;
@@ -185,7 +185,7 @@ static void put_frame_registers(struct dp_file_encoder *e, unsigned number, cons
 		put_registers(e, number, f->registers);
 }
 
-static void put_blob(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_blob(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
 	const uint64_t n = load_uint((const char *)obj + row->count, 8);
 	if (!n || !dp_file_load(obj, row->offset))
@@ -203,101 +203,101 @@ static void put_real(struct dp_file_encoder *e, unsigned number, const void *at)
 	dp_buf_put(e->to, at, 8);
 }
 
-static void put_int(struct dp_file_encoder *e, const struct dp_keep_row *row, int64_t v)
+static void put_int(struct dp_file_encoder *e, const struct dp_store_row *row, int64_t v)
 {
 	if (v != row->usual)
 		dp_file_put_number(e, row->number, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
 }
 
-static void put_plain(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *at)
+static void put_plain(struct dp_file_encoder *e, const struct dp_store_row *row, const void *at)
 {
 	const uint64_t v = load_uint(at, row->size);
-	if (v != (row->keep == DP_KEEP_CHAR ? (uint8_t)row->usual : 0))
+	if (v != (row->keep == DP_STORE_CHAR ? (uint8_t)row->usual : 0))
 		dp_file_put_number(e, row->number, v);
 }
 
-static void put_row_text(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row_text(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
-	const char *text = row->keep == DP_KEEP_ID ? (const char *)obj + row->offset : dp_file_load(obj, row->offset);
-	if (text && (*text || row->keep == DP_KEEP_TEXT_OR_NULL))
+	const char *text = row->keep == DP_STORE_ID ? (const char *)obj + row->offset : dp_file_load(obj, row->offset);
+	if (text && (*text || row->keep == DP_STORE_TEXT_OR_NULL))
 		put_text(e, row->number, text);
 }
 
 /* Number 0 is no text; it marks a list that is empty, not NULL. */
-static void put_row_texts(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row_texts(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
 	const char *const *text = dp_file_load(obj, row->offset);
 	if (!text)
 		return;
-	if (row->keep == DP_KEEP_TEXTS_OR_NULL)
+	if (row->keep == DP_STORE_TEXTS_OR_NULL)
 		dp_file_put_number(e, row->number, 0);
 	put_texts(e, row->number, text);
 }
 
-static void put_row(struct dp_file_encoder *e, const struct dp_keep_row *row, const void *obj)
+static void put_row(struct dp_file_encoder *e, const struct dp_store_row *row, const void *obj)
 {
 	const void *at = (const char *)obj + row->offset;
-	switch ((enum dp_keep_kind)row->keep) {
-	case DP_KEEP_INT:
+	switch ((enum dp_store_kind)row->keep) {
+	case DP_STORE_INT:
 		put_int(e, row, load_int(at, row->size));
 		return;
-	case DP_KEEP_UINT:
-	case DP_KEEP_HEX:
-	case DP_KEEP_NUMBER:
-	case DP_KEEP_BOOL:
-	case DP_KEEP_CHAR:
-	case DP_KEEP_ENUM:
+	case DP_STORE_UINT:
+	case DP_STORE_HEX:
+	case DP_STORE_NUMBER:
+	case DP_STORE_BOOL:
+	case DP_STORE_CHAR:
+	case DP_STORE_ENUM:
 		put_plain(e, row, at);
 		return;
-	case DP_KEEP_REAL:
+	case DP_STORE_REAL:
 		put_real(e, row->number, at);
 		return;
-	case DP_KEEP_TEXT:
-	case DP_KEEP_TEXT_OR_NULL:
-	case DP_KEEP_ID:
+	case DP_STORE_TEXT:
+	case DP_STORE_TEXT_OR_NULL:
+	case DP_STORE_ID:
 		put_row_text(e, row, obj);
 		return;
-	case DP_KEEP_STRING:
+	case DP_STORE_STRING:
 		put_string(e, row->number, obj);
 		return;
-	case DP_KEEP_TEXTS:
-	case DP_KEEP_TEXTS_OR_NULL:
+	case DP_STORE_TEXTS:
+	case DP_STORE_TEXTS_OR_NULL:
 		put_row_texts(e, row, obj);
 		return;
-	case DP_KEEP_WORDS:
+	case DP_STORE_WORDS:
 		put_words(e, row->number, dp_file_load(obj, row->offset));
 		return;
-	case DP_KEEP_LIST:
+	case DP_STORE_LIST:
 		put_list(e, row, dp_file_load(obj, row->offset));
 		return;
-	case DP_KEEP_ARRAY:
+	case DP_STORE_ARRAY:
 		put_array(e, row, obj);
 		return;
-	case DP_KEEP_SUB:
+	case DP_STORE_SUB:
 		if (dp_file_load(obj, row->offset))
 			put_record(e, row->number, row->of, dp_file_load(obj, row->offset));
 		return;
-	case DP_KEEP_REGISTERS:
+	case DP_STORE_REGISTERS:
 		put_registers(e, row->number, at);
 		return;
-	case DP_KEEP_FRAME_REGISTERS:
+	case DP_STORE_FRAME_REGISTERS:
 		put_frame_registers(e, row->number, obj);
 		return;
-	case DP_KEEP_BLOB:
+	case DP_STORE_BLOB:
 		put_blob(e, row, obj);
 		return;
 	}
 }
 
 /* Most members are 0, false or NULL and are omitted, unless another value is usual. */
-static bool is_nothing(const struct dp_keep_row *row, const void *obj)
+static bool is_nothing(const struct dp_store_row *row, const void *obj)
 {
 	if (row->usual || (row->size != 1 && row->size != 4 && row->size != 8))
 		return false;
 	return !load_uint((const char *)obj + row->offset, row->size);
 }
 
-static void encode(struct dp_file_encoder *e, const struct dp_keep_record *r, const void *obj)
+static void encode(struct dp_file_encoder *e, const struct dp_store_record *r, const void *obj)
 {
 	for (size_t i = 0; i < r->n && !e->to->failed; i++)
 		if (!is_nothing(&r->row[i], obj))
@@ -306,8 +306,8 @@ static void encode(struct dp_file_encoder *e, const struct dp_keep_record *r, co
 
 void dp_file_encode(struct dp_file_encoder *e, const struct dp_snapshot *s, uint8_t first, uint8_t last)
 {
-	for (size_t i = 0; i < dp_keep_snapshot.n && !e->to->failed; i++) {
-		const struct dp_keep_row *row = &dp_keep_snapshot.row[i];
+	for (size_t i = 0; i < dp_store_snapshot.n && !e->to->failed; i++) {
+		const struct dp_store_row *row = &dp_store_snapshot.row[i];
 		if (row->number >= first && row->number <= last)
 			put_row(e, row, s);
 	}

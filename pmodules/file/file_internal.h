@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the snapshot file's reader and writer. */
-#ifndef DP_PMODULES_FILE_INTERNAL_H
-#define DP_PMODULES_FILE_INTERNAL_H
+#ifndef DP_PMODULES_FILE_FILE_INTERNAL_H
+#define DP_PMODULES_FILE_FILE_INTERNAL_H
 
 #include "base/buf.h"
 #include "pmodules/file/file.h"

@@ -141,7 +141,7 @@ static void drain(struct dp_file_encoder *e)
 }
 
 static struct dp_error *add(struct output *o, struct dp_file_encoder *e, const struct dp_snapshot *s,
-                            const struct dp_keep_section *part)
+                            const struct dp_store_section *part)
 {
 	begin_section(o, part->tag, part->level);
 	e->to->len = 0;
@@ -165,8 +165,8 @@ static struct dp_error *add_all(struct output *o, const struct dp_snapshot *s, s
 	struct dp_buf raw = {0};
 	struct dp_file_encoder e = {.to = &raw, .strings = strings, .drain = drain, .of = o};
 	dp_buf_grow(&o->file, HEAD);
-	for (size_t i = 0; !err && i < dp_keep_nsections; i++)
-		err = add(o, &e, s, &dp_keep_section[i]);
+	for (size_t i = 0; !err && i < dp_store_nsections; i++)
+		err = add(o, &e, s, &dp_store_section[i]);
 	dp_buf_fini(&raw);
 	DP_TRY(err);
 	begin_section(o, DP_FILE_STRINGS, DP_FILE_STRINGS_LEVEL);

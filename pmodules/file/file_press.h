@@ -3,8 +3,8 @@
  * A worker thread that processes the snapshot file's pieces (slow work: compression) while the caller makes the next. It starts
  * with the first piece. If it cannot be created, the caller's thread does the work. It blocks all signals.
  */
-#ifndef DP_PMODULES_FILE_PRESS_H
-#define DP_PMODULES_FILE_PRESS_H
+#ifndef DP_PMODULES_FILE_FILE_PRESS_H
+#define DP_PMODULES_FILE_FILE_PRESS_H
 
 #include "base/buf.h"
 

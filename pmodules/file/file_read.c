@@ -85,8 +85,8 @@ static struct dp_error *check_crc(const struct input *in)
 
 static bool is_known(uint32_t tag)
 {
-	for (size_t i = 0; i < dp_keep_nsections; i++)
-		if (tag == dp_keep_section[i].tag)
+	for (size_t i = 0; i < dp_store_nsections; i++)
+		if (tag == dp_store_section[i].tag)
 			return true;
 	return tag == DP_FILE_STRINGS;
 }

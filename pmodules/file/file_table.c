@@ -4,9 +4,9 @@
 #define COUNT(a)        (sizeof(a) / sizeof(*(a)))
 #define SIZE_OF(member) sizeof(((struct T *)0)->member)
 #define ROW(n, k, m, json)                                                                                                       \
-	.number = (n), .keep = DP_KEEP_##k, .size = (uint8_t)SIZE_OF(m), .offset = offsetof(struct T, m), .name = (json)
+	.number = (n), .keep = DP_STORE_##k, .size = (uint8_t)SIZE_OF(m), .offset = offsetof(struct T, m), .name = (json)
 #define RECORD(id, what, rows, l)                                                                                                \
-	const struct dp_keep_record dp_keep_##id = {                                                                             \
+	const struct dp_store_record dp_store_##id = {                                                                           \
 	        .name = (what), .row = (rows), .n = COUNT(rows), .size = sizeof(struct T), .link = (l)}
 
 static const char *const note_kinds[] = {"comment", "warning", "critical", "json", NULL};
@@ -16,7 +16,7 @@ static const char *const var_states[] = {"ok", "absent", "unreadable", NULL};
 static const char *const var_places[] = {"local", "parameter", "global", "tls", "child", NULL};
 
 #define T dp_snap_note
-static const struct dp_keep_row note_rows[] = {
+static const struct dp_store_row note_rows[] = {
         {ROW(1, ENUM, kind, "kind"), .always = true, .words = note_kinds},
         {ROW(2, TEXT, text, "text"), .always = true},
         {ROW(3, TEXT, module, "module")},
@@ -25,7 +25,7 @@ RECORD(note, "Note", note_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_pair
-static const struct dp_keep_row pair_rows[] = {
+static const struct dp_store_row pair_rows[] = {
         {ROW(1, TEXT, key, "key")},
         {ROW(2, BOOL, is_int, "is_int")},
         {ROW(3, INT, number, "number")},
@@ -35,7 +35,7 @@ RECORD(pair, "Pair", pair_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_variable
-static const struct dp_keep_row variable_rows[] = {
+static const struct dp_store_row variable_rows[] = {
         {ROW(1, TEXT, name, "name"), .always = true},
         {ROW(2, TEXT, type, "type"), .always = true},
         {ROW(3, TEXT, base_type, "base_type")},
@@ -63,16 +63,16 @@ static const struct dp_keep_row variable_rows[] = {
         {ROW(25, TEXT_OR_NULL, summary, "summary")},
         {ROW(26, TEXT, object, "object")},
         {ROW(27, TEXT, unit, "unit")},
-        {ROW(28, LIST, notes, "notes"), .of = &dp_keep_note},
+        {ROW(28, LIST, notes, "notes"), .of = &dp_store_note},
         {ROW(29, UINT, more, "more")},
-        {ROW(30, LIST, children, "children"), .of = &dp_keep_variable},
+        {ROW(30, LIST, children, "children"), .of = &dp_store_variable},
         {ROW(31, TEXT_OR_NULL, module, "module")},
 };
 RECORD(variable, "Variable", variable_rows, DP_LINK_VARIABLE);
 #undef T
 
 #define T dp_snap_siginfo
-static const struct dp_keep_row siginfo_rows[] = {
+static const struct dp_store_row siginfo_rows[] = {
         {ROW(1, INT, number, "number"), .always = true},
         {ROW(2, INT, code, "code")},
         {ROW(3, INT, pid, "pid")},
@@ -87,7 +87,7 @@ RECORD(siginfo, "Siginfo", siginfo_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_frame
-static const struct dp_keep_row frame_rows[] = {
+static const struct dp_store_row frame_rows[] = {
         {ROW(1, HEX, pc, "pc"), .always = true},
         {ROW(2, HEX, sp, "sp")},
         {ROW(3, HEX, cfa, "cfa")},
@@ -106,10 +106,10 @@ static const struct dp_keep_row frame_rows[] = {
         {ROW(16, BOOL, is_synthesized, "is_synthesized")},
         {ROW(17, TEXT_OR_NULL, instruction, "instruction")},
         {ROW(18, FRAME_REGISTERS, registers, "registers")},
-        {ROW(19, SUB, siginfo, "siginfo"), .of = &dp_keep_siginfo},
+        {ROW(19, SUB, siginfo, "siginfo"), .of = &dp_store_siginfo},
         {ROW(20, TEXT_OR_NULL, original_symbol, "original_symbol")},
-        {ROW(21, LIST, notes, "notes"), .of = &dp_keep_note},
-        {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_keep_variable},
+        {ROW(21, LIST, notes, "notes"), .of = &dp_store_note},
+        {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_store_variable},
         {ROW(23, TEXT_OR_NULL, module, "module")},
         {ROW(24, BOOL, is_tail, "is_tail")},
 };
@@ -117,14 +117,14 @@ RECORD(frame, "Frame", frame_rows, DP_LINK_FRAME);
 #undef T
 
 #define T dp_snap_kframe
-static const struct dp_keep_row kframe_rows[] = {
+static const struct dp_store_row kframe_rows[] = {
         {ROW(1, TEXT, symbol, "symbol"), .always = true},
 };
 RECORD(kframe, "KernelFrame", kframe_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_thread
-static const struct dp_keep_row thread_rows[] = {
+static const struct dp_store_row thread_rows[] = {
         {ROW(1, INT, tid, "tid"), .always = true},
         {ROW(2, TEXT, name, "name"), .always = true},
         {ROW(3, CHAR, state, "state"), .always = true, .usual = '?'},
@@ -140,16 +140,16 @@ static const struct dp_keep_row thread_rows[] = {
         {ROW(13, INT, syscall, "syscall"), .usual = -1},
         {ROW(14, TEXT_OR_NULL, syscall_text, "syscall_text")},
         {ROW(15, UINT, more_frames, "more_frames")},
-        {ROW(16, LIST, frames, "frames"), .always = true, .of = &dp_keep_frame},
-        {ROW(17, LIST, kframes, "kernel_frames"), .of = &dp_keep_kframe},
-        {ROW(18, LIST, variables, "variables"), .of = &dp_keep_variable},
-        {ROW(19, LIST, notes, "notes"), .of = &dp_keep_note},
+        {ROW(16, LIST, frames, "frames"), .always = true, .of = &dp_store_frame},
+        {ROW(17, LIST, kframes, "kernel_frames"), .of = &dp_store_kframe},
+        {ROW(18, LIST, variables, "variables"), .of = &dp_store_variable},
+        {ROW(19, LIST, notes, "notes"), .of = &dp_store_note},
 };
 RECORD(thread, "Thread", thread_rows, DP_LINK_THREAD);
 #undef T
 
 #define T dp_snap_map
-static const struct dp_keep_row map_rows[] = {
+static const struct dp_store_row map_rows[] = {
         {ROW(1, HEX, start, "start"), .always = true},
         {ROW(2, HEX, end, "end"), .always = true},
         {ROW(3, HEX, offset, "offset")},
@@ -165,7 +165,7 @@ RECORD(map, "Map", map_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_object
-static const struct dp_keep_row object_rows[] = {
+static const struct dp_store_row object_rows[] = {
         {ROW(1, TEXT, path, "path"), .always = true},
         {ROW(2, TEXT, build_id, "build_id")},
         {ROW(3, HEX, start, "start"), .always = true},
@@ -177,7 +177,7 @@ RECORD(object, "Object", object_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_file
-static const struct dp_keep_row file_rows[] = {
+static const struct dp_store_row file_rows[] = {
         {ROW(1, INT, fd, "fd"), .always = true},
         {ROW(2, TEXT, target, "target"), .always = true},
 };
@@ -185,7 +185,7 @@ RECORD(file, "File", file_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_limit
-static const struct dp_keep_row limit_rows[] = {
+static const struct dp_store_row limit_rows[] = {
         {ROW(1, TEXT, name, "name"), .always = true},
         {ROW(2, TEXT, soft, "soft"), .always = true},
         {ROW(3, TEXT, hard, "hard"), .always = true},
@@ -195,7 +195,7 @@ RECORD(limit, "Limit", limit_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_memory
-static const struct dp_keep_row memory_rows[] = {
+static const struct dp_store_row memory_rows[] = {
         {ROW(1, HEX, address, "address"), .always = true},
         {ROW(2, BLOB, bytes, "size"), .count = offsetof(struct dp_snap_memory, size)},
 };
@@ -203,7 +203,7 @@ RECORD(memory, "Memory", memory_rows, DP_LINK_NONE);
 #undef T
 
 #define T dp_snap_source
-static const struct dp_keep_row source_rows[] = {
+static const struct dp_store_row source_rows[] = {
         {ROW(1, TEXT, path, "path"), .always = true},
         {ROW(2, INT, first, "first"), .always = true},
         {ROW(3, TEXT, lines, "lines"), .always = true},
@@ -214,7 +214,7 @@ RECORD(source, "Source", source_rows, DP_LINK_NONE);
 
 #define T    dp_snapshot
 #define N(m) .count = offsetof(struct dp_snapshot, m)
-static const struct dp_keep_row snapshot_rows[] = {
+static const struct dp_store_row snapshot_rows[] = {
         {ROW(1, ID, id, "id"), .always = true},
         {ROW(2, NUMBER, time_ns, "time_ns"), .always = true},
         {ROW(3, TEXT, dynprobe, "dynprobe"), .always = true},
@@ -235,28 +235,28 @@ static const struct dp_keep_row snapshot_rows[] = {
         {ROW(18, TEXT_OR_NULL, probe, "probe")},
         {ROW(19, TEXT_OR_NULL, condition, "condition")},
         {ROW(20, UINT, hit, "hit")},
-        {ROW(21, LIST, attributes, "attributes"), .always = true, .of = &dp_keep_pair},
+        {ROW(21, LIST, attributes, "attributes"), .always = true, .of = &dp_store_pair},
         {ROW(22, WORDS, classifiers, "classifiers"), .always = true},
         {ROW(23, WORDS, tags, "tags")},
         {ROW(24, WORDS, truncations, "truncations")},
-        {ROW(25, LIST, notes, "notes"), .of = &dp_keep_note},
-        {ROW(26, LIST, made_by, "made_by"), .of = &dp_keep_pair},
-        {ROW(40, LIST, threads, "threads"), .always = true, .of = &dp_keep_thread},
-        {ROW(50, LIST, globals, "globals"), .always = true, .of = &dp_keep_variable},
-        {ROW(60, ARRAY, maps, "maps"), N(nmaps), .of = &dp_keep_map},
-        {ROW(61, ARRAY, objects, "objects"), N(nobjects), .of = &dp_keep_object},
-        {ROW(62, ARRAY, files, "files"), N(nfiles), .of = &dp_keep_file},
-        {ROW(63, ARRAY, limits, "limits"), N(nlimits), .of = &dp_keep_limit},
-        {ROW(70, ARRAY, sources, "sources"), N(nsources), .of = &dp_keep_source},
-        {ROW(80, ARRAY, memory, "memory"), N(nmemory), .of = &dp_keep_memory},
+        {ROW(25, LIST, notes, "notes"), .of = &dp_store_note},
+        {ROW(26, LIST, made_by, "made_by"), .of = &dp_store_pair},
+        {ROW(40, LIST, threads, "threads"), .always = true, .of = &dp_store_thread},
+        {ROW(50, LIST, globals, "globals"), .always = true, .of = &dp_store_variable},
+        {ROW(60, ARRAY, maps, "maps"), N(nmaps), .of = &dp_store_map},
+        {ROW(61, ARRAY, objects, "objects"), N(nobjects), .of = &dp_store_object},
+        {ROW(62, ARRAY, files, "files"), N(nfiles), .of = &dp_store_file},
+        {ROW(63, ARRAY, limits, "limits"), N(nlimits), .of = &dp_store_limit},
+        {ROW(70, ARRAY, sources, "sources"), N(nsources), .of = &dp_store_source},
+        {ROW(80, ARRAY, memory, "memory"), N(nmemory), .of = &dp_store_memory},
 };
 RECORD(snapshot, "Snapshot", snapshot_rows, DP_LINK_NONE);
 #undef T
 
 /* Memory is by far the largest section, and much of it compresses well even at level 1. */
-const struct dp_keep_section dp_keep_section[] = {
+const struct dp_store_section dp_store_section[] = {
         {DP_SECTION('H', 'E', 'A', 'D'), 1, 39, 3},  {DP_SECTION('T', 'H', 'R', 'D'), 40, 49, 1},
         {DP_SECTION('G', 'L', 'O', 'B'), 50, 59, 3}, {DP_SECTION('P', 'R', 'O', 'C'), 60, 69, 3},
         {DP_SECTION('S', 'R', 'C', 'E'), 70, 79, 3}, {DP_SECTION('M', 'E', 'M', 'O'), 80, 89, 1},
 };
-const size_t dp_keep_nsections = COUNT(dp_keep_section);
+const size_t dp_store_nsections = COUNT(dp_store_section);

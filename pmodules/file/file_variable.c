@@ -97,7 +97,7 @@ static uint64_t more_of(const struct dp_file_encoder *e, const struct dp_snap_va
 {
 	const struct dp_snap_variable *child;
 	uint64_t n = v->more;
-	if (e->depth == DP_KEEP_DEPTH)
+	if (e->depth == DP_STORE_DEPTH)
 		DL_FOREACH(v->children, child)
 	n++;
 	return n;
@@ -118,7 +118,7 @@ static void put_variable(struct dp_file_encoder *e, unsigned number, const struc
 	const uint64_t more = more_of(e, v);
 	if (more)
 		dp_file_put_number(e, DP_FIELD_MORE, more);
-	if (v->children && e->depth < DP_KEEP_DEPTH)
+	if (v->children && e->depth < DP_STORE_DEPTH)
 		dp_file_put_variables(e, DP_FIELD_CHILDREN, v->children);
 	if (v->module)
 		dp_file_put_number(e, DP_FIELD_MODULE, dp_file_text(e->strings, v->module));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Row numbers of dp_keep_variable (file_table.c), for the code that reads and writes variables without the table. */
-#ifndef DP_PMODULES_FILE_VARIABLE_H
-#define DP_PMODULES_FILE_VARIABLE_H
+/* Row numbers of dp_store_variable (file_table.c), for the code that reads and writes variables without the table. */
+#ifndef DP_PMODULES_FILE_FILE_VARIABLE_H
+#define DP_PMODULES_FILE_FILE_VARIABLE_H
 
 #include "pmodules/model/snapshot.h"
 

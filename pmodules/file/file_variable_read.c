@@ -117,7 +117,7 @@ static struct dp_error *take_fields(struct dp_file_reader *r, struct dp_file_spa
 		if (f.wire != wire_of[f.number])
 			return dp_file_bad(r, begin, "a field's wire type does not fit its number");
 		if (f.wire == DP_WIRE_BYTES)
-			DP_TRY(dp_file_take_element(r, &dp_keep_variable.row[f.number - 1], &f, at, v));
+			DP_TRY(dp_file_take_element(r, &dp_store_variable.row[f.number - 1], &f, at, v));
 		else
 			DP_TRY(take_value(r, v, f.number, f.value));
 	}
@@ -133,7 +133,7 @@ struct dp_error *dp_file_decode_variable(struct dp_file_reader *r, const struct 
 	v->thread = at->thread;
 	v->name = v->type = v->base_type = v->object = v->unit = "";
 	v->index = -1;
-	if (at->depth == DP_KEEP_DEPTH)
+	if (at->depth == DP_STORE_DEPTH)
 		return dp_file_bad(r, f->span.p, "variables are nested too deeply");
 	DP_TRY(take_fields(r, f->span, &inside, v));
 	if (!v->is_string)

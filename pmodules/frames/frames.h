@@ -3,8 +3,8 @@
  * Call frames. A plan is what a pc means (unwind rule, functions, variables), computed once. A state is one frame: a plan and the
  * registers in that frame.
  */
-#ifndef DP_PMODULES_FRAMES_H
-#define DP_PMODULES_FRAMES_H
+#ifndef DP_PMODULES_FRAMES_FRAMES_H
+#define DP_PMODULES_FRAMES_FRAMES_H
 
 #include "pmodules/source/stopped.h"
 #include "pmodules/value/eval.h"
@@ -83,7 +83,7 @@ struct dp_fplan {
 	struct dp_fplan *chain;
 	uint64_t pc; /* the pc to look up; in callers, inside the call instruction */
 	bool exact;
-	struct dp_world_module *module; /* or NULL */
+	struct dp_debug_ctx_module *module; /* or NULL */
 	struct dp_frule rule;
 	bool meaning_known;
 	struct dp_stext object;
@@ -105,7 +105,7 @@ struct dp_fplan {
 #define DP_FFUNCTIONS 512u
 struct dp_ffunction;
 struct dp_frames {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	struct dp_fplan *plan[DP_FPLANS];
 	struct dp_ffunction *function[DP_FFUNCTIONS];
 };
@@ -115,7 +115,7 @@ void dp_frames_mean(struct dp_frames *f, struct dp_fplan *p);
 /* frames_variables.c: the variables of a scope at the plan's pc. */
 void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real);
 /* frames_rule.c */
-void dp_frame_rule(struct dp_world *w, struct dp_fplan *p);
+void dp_frame_rule(struct dp_debug_ctx *w, struct dp_fplan *p);
 /* Unwinds to the caller. False at the end of the stack; *why is NULL if that is the normal end. */
 bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *inner, struct dp_fstate *outer, const char **why);
 /* Unwinds a thread, innermost frame first; keeps at most `max` frames. False: out of memory. */

@@ -29,7 +29,7 @@ struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact)
 		return NULL;
 	p->pc = at;
 	p->exact = exact;
-	p->module = dp_world_module_at(f->w, at);
+	p->module = dp_debug_ctx_module_at(f->w, at);
 	p->chain = *slot;
 	*slot = p;
 	dp_frame_rule(f->w, p);
@@ -46,12 +46,12 @@ static const char *linkage_of(Dwarf_Die *die)
 	return NULL;
 }
 
-static const char *keep(struct dp_world *w, const char *text)
+static const char *keep(struct dp_debug_ctx *w, const char *text)
 {
 	return text ? dp_arena_copy(&w->arena, text, strlen(text)) : NULL;
 }
 
-static void name_scope(struct dp_world *w, struct dp_fscope *s)
+static void name_scope(struct dp_debug_ctx *w, struct dp_fscope *s)
 {
 	const char *linkage = linkage_of(&s->die), *name = dwarf_diename(&s->die);
 	char *readable = linkage ? dp_demangle(linkage, false) : NULL;
@@ -62,7 +62,7 @@ static void name_scope(struct dp_world *w, struct dp_fscope *s)
 }
 
 /* The symbol table is more precise about parts of functions than debug information. */
-static void name_by_symbol(struct dp_world *w, struct dp_fplan *p, struct dp_fscope *s)
+static void name_by_symbol(struct dp_debug_ctx *w, struct dp_fplan *p, struct dp_fscope *s)
 {
 	struct dp_function fn;
 	if (!dp_image_function_at(w->image, dp_addr_of(p->pc), &fn))
@@ -184,7 +184,7 @@ static void frame_base(struct dp_fplan *p)
 static void learn(struct dp_frames *f, struct dp_fplan *p)
 {
 	Dwarf_Die die[SCOPES_MAX];
-	p->debug = p->module ? dp_world_debug(f->w, p->module->module) : NULL;
+	p->debug = p->module ? dp_debug_ctx_debug(f->w, p->module->module) : NULL;
 	if (p->debug)
 		p->dpc = dp_debug_pc(p->debug, dp_addr_of(p->pc));
 	const size_t n = p->debug ? functions_at(p, die) : 0;

@@ -16,7 +16,7 @@ enum { CODE_MAX = 1 << 16, RAX = 0, RBX = 3 };
 
 /* ---- call frame information ---------------------------------------------------------------------------------------------- */
 
-static const Dwarf_Op *keep(struct dp_world *w, const Dwarf_Op *ops, size_t n)
+static const Dwarf_Op *keep(struct dp_debug_ctx *w, const Dwarf_Op *ops, size_t n)
 {
 	Dwarf_Op *copy = dp_arena_alloc(&w->arena, n * sizeof(*copy));
 	if (copy)
@@ -24,7 +24,7 @@ static const Dwarf_Op *keep(struct dp_world *w, const Dwarf_Op *ops, size_t n)
 	return copy;
 }
 
-static struct dp_freg register_rule(struct dp_world *w, Dwarf_Frame *frame, unsigned number)
+static struct dp_freg register_rule(struct dp_debug_ctx *w, Dwarf_Frame *frame, unsigned number)
 {
 	Dwarf_Op mem[3], *ops;
 	size_t n;
@@ -54,7 +54,7 @@ static struct dp_freg register_rule(struct dp_world *w, Dwarf_Frame *frame, unsi
 	return r;
 }
 
-static bool cfa_rule(struct dp_world *w, Dwarf_Frame *frame, struct dp_frule *rule)
+static bool cfa_rule(struct dp_debug_ctx *w, Dwarf_Frame *frame, struct dp_frule *rule)
 {
 	Dwarf_Op *ops;
 	size_t n;
@@ -72,7 +72,7 @@ static bool cfa_rule(struct dp_world *w, Dwarf_Frame *frame, struct dp_frule *ru
 	return rule->ops;
 }
 
-static bool by_table(struct dp_world *w, Dwarf_CFI *cfi, uint64_t pc, struct dp_frule *rule)
+static bool by_table(struct dp_debug_ctx *w, Dwarf_CFI *cfi, uint64_t pc, struct dp_frule *rule)
 {
 	Dwarf_Frame *frame = NULL;
 	Dwarf_Op mem[3], *ops;
@@ -90,12 +90,12 @@ static bool by_table(struct dp_world *w, Dwarf_CFI *cfi, uint64_t pc, struct dp_
 	return rule->is_known;
 }
 
-static void open_tables(struct dp_world *w, struct dp_world_module *x)
+static void open_tables(struct dp_debug_ctx *w, struct dp_debug_ctx_module *x)
 {
 	x->cfi_asked = true;
 	if (x->module->elf && x->module->elf->elf)
 		x->cfi = dwarf_getcfi_elf(x->module->elf->elf);
-	struct dp_debug *debug = dp_module_debug_opened(x->module) ? dp_world_debug(w, x->module) : NULL;
+	struct dp_debug *debug = dp_module_debug_opened(x->module) ? dp_debug_ctx_debug(w, x->module) : NULL;
 	x->debug_cfi = debug ? dwarf_getcfi(debug->dwarf) : NULL;
 }
 
@@ -166,7 +166,7 @@ static bool from_row(const struct dp_unwind_row *row, struct dp_frule *rule)
 	return rule->reg[DP_FRAME_PC].kind == DP_FRULE_AT_CFA;
 }
 
-static bool by_code(struct dp_world *w, struct dp_fplan *p)
+static bool by_code(struct dp_debug_ctx *w, struct dp_fplan *p)
 {
 	struct dp_function fn;
 	uint8_t *code = NULL;
@@ -184,9 +184,9 @@ static bool by_code(struct dp_world *w, struct dp_fplan *p)
 	return f.any && from_row(&f.row, &p->rule);
 }
 
-void dp_frame_rule(struct dp_world *w, struct dp_fplan *p)
+void dp_frame_rule(struct dp_debug_ctx *w, struct dp_fplan *p)
 {
-	struct dp_world_module *x = p->module;
+	struct dp_debug_ctx_module *x = p->module;
 	if (!x)
 		return;
 	if (!x->cfi_asked)

@@ -42,7 +42,7 @@ static const char *linkage_of(Dwarf_Die *die)
 }
 
 /* The target's address, from its DIE, or by its linkage name if it is in another unit or module; 0: by a pointer, or unknown. */
-static uint64_t target_of(struct dp_world *w, struct dp_debug *debug, Dwarf_Die *site)
+static uint64_t target_of(struct dp_debug_ctx *w, struct dp_debug *debug, Dwarf_Die *site)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Die origin;
@@ -56,7 +56,7 @@ static uint64_t target_of(struct dp_world *w, struct dp_debug *debug, Dwarf_Die 
 	const char *name = dp_die_flag(&origin, DW_AT_declaration) || dwarf_hasattr_integrate(&origin, DW_AT_external)
 	                           ? linkage_of(&origin)
 	                           : NULL;
-	return name && dp_world_symbol(w, name, NULL, &at) ? at : 0;
+	return name && dp_debug_ctx_symbol(w, name, NULL, &at) ? at : 0;
 }
 
 static bool return_of(Dwarf_Die *site, Dwarf_Addr *ret)
@@ -69,7 +69,7 @@ static bool return_of(Dwarf_Die *site, Dwarf_Addr *ret)
 /* ---- a function's calls ------------------------------------------------------------------------------------------------- */
 
 struct search {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	struct dp_debug *debug;
 	uint64_t pc; /* find the call that returns there; 0: find all tail calls */
 	unsigned steps;
@@ -104,7 +104,7 @@ static bool find_sites(struct search *s, Dwarf_Die *parent, unsigned depth)
 	return true;
 }
 
-static struct dp_fsite *keep(struct dp_world *w, struct search *s)
+static struct dp_fsite *keep(struct dp_debug_ctx *w, struct search *s)
 {
 	struct dp_fsite *site = s->n ? dp_arena_alloc(&w->arena, s->n * sizeof(*site)) : NULL;
 	for (size_t i = 0; site && i < s->n; i++) {
@@ -155,8 +155,8 @@ static bool learn(struct dp_frames *f, struct dp_ffunction *fn)
 {
 	struct dp_fsite found[JUMPS_MAX];
 	Dwarf_Die die;
-	struct dp_world_module *m = dp_world_module_at(f->w, fn->entry);
-	struct dp_debug *debug = m ? dp_world_debug(f->w, m->module) : NULL;
+	struct dp_debug_ctx_module *m = dp_debug_ctx_module_at(f->w, fn->entry);
+	struct dp_debug *debug = m ? dp_debug_ctx_debug(f->w, m->module) : NULL;
 	struct search s = {.w = f->w, .debug = debug, .site = found, .max = JUMPS_MAX};
 	if (!debug || !function_at(f, debug, fn->entry, &die) || !find_sites(&s, &die, 0))
 		return false;

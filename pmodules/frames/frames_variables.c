@@ -134,7 +134,7 @@ static void locate(struct walk *w, struct dp_fvariable *v)
 
 static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index)
 {
-	struct dp_world *world = w->f->w;
+	struct dp_debug_ctx *world = w->f->w;
 	const char *name = name_of(die);
 	if ((!name && !is_parameter) || w->s->n >= VARIABLES_MAX)
 		return;

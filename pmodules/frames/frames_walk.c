@@ -7,9 +7,9 @@
 
 enum { STEPS_MAX = 1 << 16, OUTER_SHARE = 4, SWITCHES_MAX = 16 };
 
-static bool load(struct dp_world *w, uint64_t addr, uint64_t *ret)
+static bool load(struct dp_debug_ctx *w, uint64_t addr, uint64_t *ret)
 {
-	return dp_world_get(w, addr, ret, sizeof(*ret), NULL);
+	return dp_debug_ctx_get(w, addr, ret, sizeof(*ret), NULL);
 }
 
 static void set(struct dp_snap_registers *r, unsigned i, uint64_t v)
@@ -20,7 +20,7 @@ static void set(struct dp_snap_registers *r, unsigned i, uint64_t v)
 
 /* ---- by rule -------------------------------------------------------------------------------------------------------------- */
 
-static bool cfa_of(struct dp_world *w, struct dp_fstate *s)
+static bool cfa_of(struct dp_debug_ctx *w, struct dp_fstate *s)
 {
 	const struct dp_frule *rule = &s->plan->rule;
 	uint64_t v = 0;
@@ -37,7 +37,7 @@ static bool cfa_of(struct dp_world *w, struct dp_fstate *s)
 	return true;
 }
 
-static void recover(struct dp_world *w, const struct dp_fstate *s, unsigned i, struct dp_snap_registers *to)
+static void recover(struct dp_debug_ctx *w, const struct dp_fstate *s, unsigned i, struct dp_snap_registers *to)
 {
 	const struct dp_freg *r = &s->plan->rule.reg[i];
 	const struct dp_eval e = {.w = w, .frame = s, .nesting = 1, .has_initial = false};
@@ -72,7 +72,7 @@ static void recover(struct dp_world *w, const struct dp_fstate *s, unsigned i, s
 		set(to, i, v);
 }
 
-static bool by_rule(struct dp_world *w, const struct dp_fstate *s, struct dp_fstate *outer)
+static bool by_rule(struct dp_debug_ctx *w, const struct dp_fstate *s, struct dp_fstate *outer)
 {
 	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
 		recover(w, s, i, &outer->regs);
@@ -93,7 +93,7 @@ static bool is_code(struct dp_frames *f, uint64_t addr)
 static bool is_behind_call(struct dp_frames *f, uint64_t pc)
 {
 	uint8_t b[7];
-	if (!is_code(f, pc - 1) || !dp_world_get(f->w, pc - 7, b, sizeof(b), NULL))
+	if (!is_code(f, pc - 1) || !dp_debug_ctx_get(f->w, pc - 7, b, sizeof(b), NULL))
 		return false;
 	if (b[2] == 0xe8 || (b[5] == 0xff && (b[6] & 0x38) == 0x10))
 		return true;

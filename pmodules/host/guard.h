@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Protects the tool, and the process that it may hold, against modules in C: guard.c. */
-#ifndef DP_PMODULES_GUARD_H
-#define DP_PMODULES_GUARD_H
+#ifndef DP_PMODULES_HOST_GUARD_H
+#define DP_PMODULES_HOST_GUARD_H
 
 #include "pmodules/host/host_internal.h"
 

@@ -167,7 +167,7 @@ struct dp_snapshot *dp_host_snapshot(const struct dp_host *h)
 	return h->snapshot;
 }
 
-struct dp_world *dp_host_world(const struct dp_host *h)
+struct dp_debug_ctx *dp_host_debug_ctx(const struct dp_host *h)
 {
 	return h->world;
 }

@@ -4,8 +4,8 @@
  * (docs/pmodules.md, "Life of a module"). A module cannot break the snapshot: its errors are logged and counted (attribute
  * pmodule.ID.errors). Its time and memory are limited (classifier pmodule-timeout).
  */
-#ifndef DP_PMODULES_HOST_H
-#define DP_PMODULES_HOST_H
+#ifndef DP_PMODULES_HOST_HOST_H
+#define DP_PMODULES_HOST_HOST_H
 
 #include "pmodules/model/snapshot.h"
 #include "pmodules/value/value.h"
@@ -21,7 +21,8 @@ struct dp_host_options {
 	void *data;
 	struct dp_limits limits; /* limits of what modules show */
 	bool nobody_waits;       /* no process is held (modules run on a saved file): all budgets are those after the release */
-	struct dp_value *(*value_of)(struct dp_world *w, struct dp_snap_variable *v); /* for variables without a value; or NULL */
+	struct dp_value *(*value_of)(struct dp_debug_ctx *w,
+	                             struct dp_snap_variable *v); /* for variables without a value; or NULL */
 };
 struct dp_host; /* opaque */
 struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp_host **ret) DP_MUST_CHECK;
@@ -50,7 +51,7 @@ bool dp_host_wants_held(const struct dp_host *h);
  * snapshot on, begin calls the modules' reset.
  */
 void dp_host_begin(struct dp_host *h, struct dp_snapshot *s);
-void dp_host_set_world(struct dp_host *h, struct dp_world *w); /* from attach on; NULL again before it is destroyed */
+void dp_host_set_debug_ctx(struct dp_host *h, struct dp_debug_ctx *w); /* from attach on; NULL again before it is destroyed */
 void dp_host_preattach(struct dp_host *h);
 void dp_host_attach(struct dp_host *h);
 /* Calls variable, frame, then thread callbacks: bottom-up. Synthesized children that callbacks add are not visited. */

@@ -9,8 +9,8 @@
  *
  * The objects that pmodule.h hands out are the model's structs under other names: no wrappers, nothing to free.
  */
-#ifndef DP_PMODULES_HOST_INTERNAL_H
-#define DP_PMODULES_HOST_INTERNAL_H
+#ifndef DP_PMODULES_HOST_HOST_INTERNAL_H
+#define DP_PMODULES_HOST_HOST_INTERNAL_H
 
 #include "pmodules/host/host.h"
 #include "pmodules/pmodule.h"
@@ -116,8 +116,8 @@ enum dp_phase { DP_PHASE_NONE, DP_PHASE_PREATTACH, DP_PHASE_HELD, DP_PHASE_LATE 
 /* The module being called on this thread; NULL outside calls. Functions of pmodule.h find their snapshot by it. */
 struct dp_host *dp_host_current(void);
 struct pmodule *dp_module_current(void);
-struct dp_snapshot *dp_host_snapshot(const struct dp_host *h); /* NULL outside dp_host_begin .. end */
-struct dp_world *dp_host_world(const struct dp_host *h);       /* or NULL */
+struct dp_snapshot *dp_host_snapshot(const struct dp_host *h);   /* NULL outside dp_host_begin .. end */
+struct dp_debug_ctx *dp_host_debug_ctx(const struct dp_host *h); /* or NULL */
 enum dp_phase dp_host_phase(const struct dp_host *h);
 
 /* ---- conversion of the objects' types ----------------------------------------------------------------------------------- */

@@ -307,12 +307,12 @@ static bool module_is_over(void *data)
 	return m && dp_module_expired(m);
 }
 
-void dp_host_set_world(struct dp_host *h, struct dp_world *w)
+void dp_host_set_debug_ctx(struct dp_host *h, struct dp_debug_ctx *w)
 {
 	if (w)
-		dp_world_bound(w, module_is_over, NULL);
+		dp_debug_ctx_bound(w, module_is_over, NULL);
 	h->world = w;
-	h->reads = w ? dp_world_last(w).reads : 0;
+	h->reads = w ? dp_debug_ctx_last(w).reads : 0;
 }
 
 static void begin_walk(struct dp_host *h, enum dp_phase phase)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The host's own state, for host*.c and api*.c only. */
-#ifndef DP_PMODULES_HOST_STATE_H
-#define DP_PMODULES_HOST_STATE_H
+#ifndef DP_PMODULES_HOST_HOST_STATE_H
+#define DP_PMODULES_HOST_HOST_STATE_H
 
 #include "pmodules/host/guard.h"
 #include "pmodules/host/host_internal.h"
@@ -33,7 +33,7 @@ struct dp_host {
 	struct dp_callbacks callbacks[DP_EVENTS]; /* in order of registration */
 	struct dp_module_option *module_options;
 	struct dp_snapshot *snapshot; /* NULL outside of begin .. end */
-	struct dp_world *world;
+	struct dp_debug_ctx *world;
 	enum dp_phase phase;
 	uint64_t generation, generations;
 	uint64_t held_ns; /* of all modules in this snapshot */

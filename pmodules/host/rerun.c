@@ -185,7 +185,7 @@ static bool is_number(const struct dp_snap_variable *v)
 	       (v->kind == DP_VAR_LL || v->kind == DP_VAR_ULL || v->kind == DP_VAR_ENUM || v->kind == DP_VAR_REFERENCE);
 }
 
-struct dp_value *dp_rerun_value(struct dp_world *w, struct dp_snap_variable *v)
+struct dp_value *dp_rerun_value(struct dp_debug_ctx *w, struct dp_snap_variable *v)
 {
 	const struct dp_snap_variable *outermost = v;
 	while (outermost->owner)
@@ -225,12 +225,12 @@ static void forget_all_values(struct dp_snapshot *s)
 	}
 }
 
-static void run(struct dp_host *h, struct dp_snapshot *s, struct dp_world *w)
+static void run(struct dp_host *h, struct dp_snapshot *s, struct dp_debug_ctx *w)
 {
 	struct dp_snap_thread *t;
 	dp_host_begin(h, s);
 	dp_host_preattach(h);
-	dp_host_set_world(h, w);
+	dp_host_set_debug_ctx(h, w);
 	dp_host_attach(h);
 	DL_FOREACH(s->threads, t)
 	dp_host_thread(h, t);
@@ -242,15 +242,15 @@ static void run(struct dp_host *h, struct dp_snapshot *s, struct dp_world *w)
 struct dp_error *dp_rerun(struct dp_host *h, struct dp_snapshot *s, size_t *missing)
 {
 	struct reader r = {.s = s};
-	struct dp_world *w = NULL;
+	struct dp_debug_ctx *w = NULL;
 	strip(h, s);
 	struct dp_error *err = image_of(s, &r.image, missing);
 	if (!err)
-		err = dp_world_create(r.image, read_memory, &r, &w);
+		err = dp_debug_ctx_create(r.image, read_memory, &r, &w);
 	if (!err)
 		run(h, s, w);
 	forget_all_values(s);
-	dp_world_destroy(w);
+	dp_debug_ctx_destroy(w);
 	dp_image_destroy(r.image);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads pmodules into a host: .so by dlopen, .lua by lua.h. */
-#ifndef DP_PMODULES_LOAD_H
-#define DP_PMODULES_LOAD_H
+#ifndef DP_PMODULES_LOAD_LOAD_H
+#define DP_PMODULES_LOAD_LOAD_H
 
 #include "pmodules/host/host.h"
 

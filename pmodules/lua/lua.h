@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lua as a language of pmodules: the binding of pmodule.h for Lua 5.4 (docs/pmodules.md). */
-#ifndef DP_PMODULES_LUA_H
-#define DP_PMODULES_LUA_H
+#ifndef DP_PMODULES_LUA_LUA_H
+#define DP_PMODULES_LUA_LUA_H
 
 #include "pmodules/host/host_internal.h"
 

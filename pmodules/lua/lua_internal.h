@@ -8,8 +8,8 @@
  *
  * lua_error() jumps: hold nothing that must be freed across a call of the Lua API that can raise.
  */
-#ifndef DP_PMODULES_LUA_INTERNAL_H
-#define DP_PMODULES_LUA_INTERNAL_H
+#ifndef DP_PMODULES_LUA_LUA_INTERNAL_H
+#define DP_PMODULES_LUA_LUA_INTERNAL_H
 
 #include "pmodules/lua/lua.h"
 

@@ -7,8 +7,8 @@
  * Addresses are the target's. Lists use utlist.h (DL_APPEND and so on; head->prev is the tail). A list may be appended to while
  * it is walked.
  */
-#ifndef DP_PMODULES_SNAPSHOT_H
-#define DP_PMODULES_SNAPSHOT_H
+#ifndef DP_PMODULES_MODEL_SNAPSHOT_H
+#define DP_PMODULES_MODEL_SNAPSHOT_H
 
 #include "base/error.h"
 #include "base/arena.h"

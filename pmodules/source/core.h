@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A core file: threads, siginfo, mapped files and memory, as far as it is consistent. Private to stopped*.c. */
-#ifndef DP_PMODULES_CORE_H
-#define DP_PMODULES_CORE_H
+#ifndef DP_PMODULES_SOURCE_CORE_H
+#define DP_PMODULES_SOURCE_CORE_H
 
 #include "pmodules/source/stopped.h"
 

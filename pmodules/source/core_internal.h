@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A parsed core file. Private to core*.c. */
-#ifndef DP_PMODULES_CORE_INTERNAL_H
-#define DP_PMODULES_CORE_INTERNAL_H
+#ifndef DP_PMODULES_SOURCE_CORE_INTERNAL_H
+#define DP_PMODULES_SOURCE_CORE_INTERNAL_H
 
 #include "pmodules/source/core.h"
 

@@ -3,8 +3,8 @@
  * Memory pages of a process, by address. A page is HERE (with bytes), ABSENT or UNKNOWN. A STALE page was read before the hold
  * (without bytes: it was missing); it says what to read during the hold.
  */
-#ifndef DP_PMODULES_PAGES_H
-#define DP_PMODULES_PAGES_H
+#ifndef DP_PMODULES_SOURCE_PAGES_H
+#define DP_PMODULES_SOURCE_PAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

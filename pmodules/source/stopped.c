@@ -8,7 +8,7 @@
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/checks.h"
-#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static struct dp_error *check_once(struct dp_stopped *s, pid_t pid)
 	struct dp_process *p = &s->target.process;
 	struct dp_tids tids;
 	struct dp_error *err = NULL;
-	DP_TRY(dp_process_look(pid, p));
+	DP_TRY(dp_process_inspect(pid, p));
 	if (!dp_proc_tids(p->pid, &tids))
 		return dp_error(DP_TAG_NOMEM, "listing the threads of process %d", p->pid);
 	for (size_t i = 0; i < tids.n && !err; i++)
@@ -148,12 +148,12 @@ static struct dp_error *freeze_in_time(struct dp_stopped *s)
 	const uint64_t half = s->options.max_pause_ns / 2;
 	struct dp_freeze_retry *p = &s->target.patience;
 	*p = (struct dp_freeze_retry){.most_ns = !s->options.max_pause_ns ? 0 : half > s->spent_ns ? half - s->spent_ns : 1};
-	struct dp_error *err = dp_freeze_patiently(&s->target, &s->freeze);
+	struct dp_error *err = dp_freeze_with_retry(&s->target, &s->freeze);
 	spend(s, p->vain_ns, p->longest_ns, p->vain);
 	return err;
 }
 
-/* dp_freeze_patiently() retries for threads that do not stop. This also waits for threads that another dynprobe traces. */
+/* dp_freeze_with_retry() retries for threads that do not stop. This also waits for threads that another dynprobe traces. */
 static struct dp_error *freeze(struct dp_stopped *s)
 {
 	for (int tried = 0;; tried++) {

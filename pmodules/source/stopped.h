@@ -14,8 +14,8 @@
  * The injector keeps the target safe: it restores every thread exactly and repairs interrupted system calls; if the tool dies,
  * everything resumes (and the copy is killed).
  */
-#ifndef DP_PMODULES_STILL_H
-#define DP_PMODULES_STILL_H
+#ifndef DP_PMODULES_SOURCE_STOPPED_H
+#define DP_PMODULES_SOURCE_STOPPED_H
 
 #include "base/error.h"
 #include "injector/tracee/proc/proc.h"

@@ -2,7 +2,7 @@
 /* Reopens the same process: keeps what was read from its files. */
 #include "pmodules/source/stopped_internal.h"
 
-#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/inspect.h"
 
 #include "base/cleanup.h"
 

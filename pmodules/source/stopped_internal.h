@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files of the stopped-process source. */
-#ifndef DP_PMODULES_STILL_INTERNAL_H
-#define DP_PMODULES_STILL_INTERNAL_H
+#ifndef DP_PMODULES_SOURCE_STOPPED_INTERNAL_H
+#define DP_PMODULES_SOURCE_STOPPED_INTERNAL_H
 
 #include "pmodules/source/pages.h"
 #include "pmodules/source/stopped.h"

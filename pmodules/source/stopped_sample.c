@@ -108,8 +108,8 @@ struct dp_error *dp_stopped_sample(struct dp_stopped *s, void (*each)(const stru
 		err = stop_some(&s->target.process, tids.tid + i, n, g);
 		dp_priority_restore(&s->priority);
 		/* Only now: earlier, stopped threads would wait for those that do not stop. */
-		if (dp_stray_is_left())
-			dp_stray_settle(DP_SETTLE_NS);
+		if (dp_late_stop_is_left())
+			dp_late_stop_settle(DP_SETTLE_NS);
 		dp_watchdog_stop();
 		for (size_t k = 0; k < n && !err; k++)
 			if (g[k].seen)

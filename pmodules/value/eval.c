@@ -60,7 +60,7 @@ static bool is_number(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64
 static const char *load(struct dp_dwarf_machine *m, union dp_dwarf_value addr, unsigned size, union dp_dwarf_value *ret)
 {
 	ret->number = 0;
-	return dp_world_get(eval_of(m)->w, addr.number, &ret->number, size, NULL)
+	return dp_debug_ctx_get(eval_of(m)->w, addr.number, &ret->number, size, NULL)
 	               ? NULL
 	               : "the memory that holds its location cannot be read";
 }
@@ -177,7 +177,7 @@ static void piece(struct dp_dwarf_machine *m, uint64_t size)
 		return;
 	if (is_in_memory(m)) {
 		bool late = false;
-		got = dp_world_read(v->e->w, dp_dwarf_pop(m).value.number, v->bytes + v->done, size, &late);
+		got = dp_debug_ctx_read(v->e->w, dp_dwarf_pop(m).value.number, v->bytes + v->done, size, &late);
 		v->into->late |= late;
 	} else {
 		got = m->why ? 0 : bytes_of(m, v->bytes + v->done, size);

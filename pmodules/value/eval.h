@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Evaluates DWARF expressions to numbers and places: of globals, of virtual bases, and in a call frame. */
-#ifndef DP_PMODULES_EVAL_H
-#define DP_PMODULES_EVAL_H
+#ifndef DP_PMODULES_VALUE_EVAL_H
+#define DP_PMODULES_VALUE_EVAL_H
 
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 struct dp_frames;
 struct dp_fplan;
@@ -22,7 +22,7 @@ struct dp_eval_base { /* the expression of a function's frame base; n is 0 if th
 	size_t n;
 };
 struct dp_eval {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	const struct dp_fstate *frame;   /* NULL: no registers */
 	const struct dp_eval_base *base; /* or NULL */
 	/* The value of `reg` at the entry of the frame's function; returns why there is none. NULL: none is known. */

@@ -9,7 +9,7 @@
 
 enum { FOLLOW_MAX = 16, NESTING_MAX = 16, PATH_MAX_STEPS = 64, PATH_MAX_BYTES = 512 };
 
-struct dp_value *dp_value_create(struct dp_world *w, const struct dp_stype *type, const char *name)
+struct dp_value *dp_value_create(struct dp_debug_ctx *w, const struct dp_stype *type, const char *name)
 {
 	struct dp_value *v = type ? dp_arena_alloc(&w->arena, sizeof(*v)) : NULL;
 	if (v)
@@ -174,7 +174,7 @@ static const char *virtual_base(const struct dp_value *v, const struct dp_smembe
 		return "in a virtual base";
 	const struct dp_eval e = {.w = v->w,
 	                          .module = v->type->module,
-	                          .debug = v->type->module ? dp_world_debug(v->w, v->type->module) : NULL,
+	                          .debug = v->type->module ? dp_debug_ctx_debug(v->w, v->type->module) : NULL,
 	                          .attr = &attr,
 	                          .has_initial = true,
 	                          .initial = v->addr};

@@ -4,35 +4,35 @@
  * pmodule.h calls them bt_variable. Values live as long as their world. Memory is read lazily; do not trust the target's
  * contents.
  */
-#ifndef DP_PMODULES_VALUE_H
-#define DP_PMODULES_VALUE_H
+#ifndef DP_PMODULES_VALUE_VALUE_H
+#define DP_PMODULES_VALUE_VALUE_H
 
 #include "pmodules/model/snapshot.h"
 #include "probes/dwarf/type.h"
 
-struct dp_world; /* opaque: one process's memory, modules, types */
+struct dp_debug_ctx; /* opaque: one process's memory, modules, types */
 /* Reads memory; returns the number of leading bytes. *late (may be NULL): not of the moment of the hold. */
-typedef size_t (*dp_world_read_fn)(uint64_t addr, void *buf, size_t n, bool *late, void *data);
+typedef size_t (*dp_debug_ctx_read_fn)(uint64_t addr, void *buf, size_t n, bool *late, void *data);
 /* Borrows the image. */
-struct dp_error *dp_world_create(struct dp_image *image, dp_world_read_fn read, void *data, struct dp_world **ret) DP_MUST_CHECK;
-struct dp_world *dp_world_destroy(struct dp_world *w);
+struct dp_error *dp_debug_ctx_create(struct dp_image *image, dp_debug_ctx_read_fn read, void *data, struct dp_debug_ctx **ret) DP_MUST_CHECK;
+struct dp_debug_ctx *dp_debug_ctx_destroy(struct dp_debug_ctx *w);
 /* The image's maps and the memory have changed, its modules have not. */
-void dp_world_renew(struct dp_world *w);
+void dp_debug_ctx_renew(struct dp_debug_ctx *w);
 /*
  * Sets a function, called with the data of `read`, before a module's debug information is loaded, which may take long: it can
  * release the process if its time is over. NULL: none.
  */
-void dp_world_before_load(struct dp_world *w, void (*ask)(void *data));
-uint64_t dp_world_bytes(const struct dp_world *w); /* memory used for types, code and values */
-struct dp_image *dp_world_image(struct dp_world *w);
-size_t dp_world_read(struct dp_world *w, uint64_t addr, void *buf, size_t n, bool *late);
-struct dp_world_last {
+void dp_debug_ctx_before_load(struct dp_debug_ctx *w, void (*ask)(void *data));
+uint64_t dp_debug_ctx_bytes(const struct dp_debug_ctx *w); /* memory used for types, code and values */
+struct dp_image *dp_debug_ctx_image(struct dp_debug_ctx *w);
+size_t dp_debug_ctx_read(struct dp_debug_ctx *w, uint64_t addr, void *buf, size_t n, bool *late);
+struct dp_debug_ctx_last {
 	uint64_t reads; /* a counter: identifies a read */
 	bool any, late; /* the last one: did it read bytes, and from the running process? */
 };
-struct dp_world_last dp_world_last(const struct dp_world *w);
+struct dp_debug_ctx_last dp_debug_ctx_last(const struct dp_debug_ctx *w);
 /* Searches of debug information stop with no result when is_over(data) is true; they ask now and then. NULL: no limit. */
-void dp_world_bound(struct dp_world *w, bool (*is_over)(void *data), void *data);
+void dp_debug_ctx_bound(struct dp_debug_ctx *w, bool (*is_over)(void *data), void *data);
 
 struct dp_limits { /* limits of what is shown; 0: the default */
 	unsigned depth;          /* pointers followed from a variable: 4 on faulting frames, 2 elsewhere */
@@ -51,21 +51,21 @@ struct dp_value; /* opaque */
  * A global or static variable by name ("name", "file.c::name", "ns::name"), or NULL. object, unit: full path, as written, or last
  * component; NULL: any.
  */
-struct dp_value *dp_value_global(struct dp_world *w, const char *name, const char *object, const char *unit);
+struct dp_value *dp_value_global(struct dp_debug_ctx *w, const char *name, const char *object, const char *unit);
 /*
  * A value of the named type ("struct foo", "foo", "foo *", "std::vector<int>") at an address. `object`: searched first, or NULL.
  * NULL: unknown type.
  */
-struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr, const char *object);
+struct dp_value *dp_value_at(struct dp_debug_ctx *w, const char *type, uint64_t addr, const char *object);
 /*
  * A known value of the named type that is not in memory: a number of up to 8 bytes, or a pointer. NULL: unknown or unsuitable
  * type.
  */
-struct dp_value *dp_value_literal(struct dp_world *w, const char *type, uint64_t number, const char *object);
+struct dp_value *dp_value_literal(struct dp_debug_ctx *w, const char *type, uint64_t number, const char *object);
 /* A value of the same type at another address. NULL: out of memory. */
 struct dp_value *dp_value_move(struct dp_value *v, uint64_t addr);
 /* A local or parameter of an extracted frame by name, innermost block first; or NULL. */
-struct dp_value *dp_value_local(struct dp_world *w, const struct dp_snap_frame *frame, const char *name);
+struct dp_value *dp_value_local(struct dp_debug_ctx *w, const struct dp_snap_frame *frame, const char *name);
 /* The value that an extracted variable was made from; NULL for synthesized ones. */
 struct dp_value *dp_value_of(const struct dp_snap_variable *v);
 
@@ -107,7 +107,7 @@ ssize_t dp_value_read_string(struct dp_value *v, char *buf, size_t n);
 void dp_value_show(struct dp_value *v, const struct dp_limits *limits, unsigned depth, struct dp_snapshot *s, struct dp_snap_variable *into);
 
 /* Symbols. */
-const char *dp_world_symbol_at(struct dp_world *w, uint64_t addr); /* readable, or NULL */
-bool dp_world_symbol(struct dp_world *w, const char *symbol, const char *object, uint64_t *ret);
+const char *dp_debug_ctx_symbol_at(struct dp_debug_ctx *w, uint64_t addr); /* readable, or NULL */
+bool dp_debug_ctx_symbol(struct dp_debug_ctx *w, const char *symbol, const char *object, uint64_t *ret);
 
 #endif

@@ -14,7 +14,7 @@
 enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10 };
 
 struct walk {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	const struct dp_global_query *q;
 	struct dp_global g;
 	unsigned steps;
@@ -81,7 +81,7 @@ static void descend(struct walk *w, Dwarf_Die *parent, const char *scope, unsign
 	do {
 		const int tag = dwarf_tag(&die);
 		const bool function = tag == DW_TAG_subprogram && w->q->statics;
-		if (w->steps++ > STEPS_MAX || w->stop || (w->steps % STEPS_LOOK == 0 && dp_world_is_over(w->w)))
+		if (w->steps++ > STEPS_MAX || w->stop || (w->steps % STEPS_LOOK == 0 && dp_debug_ctx_is_over(w->w)))
 			return;
 		if (tag == DW_TAG_variable) {
 			offer(w, &die, scope);
@@ -107,13 +107,13 @@ static void in_module(struct walk *w, struct dp_module *m)
 {
 	struct dp_debug_units units;
 	struct dp_debug_unit *one;
-	w->g = (struct dp_global){.module = m, .debug = dp_world_debug(w->w, m)};
+	w->g = (struct dp_global){.module = m, .debug = dp_debug_ctx_debug(w->w, m)};
 	if (!w->g.debug || !dp_debug_units_load(w->g.debug, &units))
 		return;
 	/* A definition may refer to a declaration in another unit for its name. */
 	dp_debug_units_mark_name(&units,
 	                         units.refers || !w->q->name ? NULL : dp_debug_word_of(w->q->name, &(struct dp_debug_word){{0}}));
-	while (!w->stop && !dp_world_is_over(w->w) && (one = dp_debug_units_next(&units, false))) {
+	while (!w->stop && !dp_debug_ctx_is_over(w->w) && (one = dp_debug_units_next(&units, false))) {
 		w->steps = 0;
 		w->g.unit = dwarf_diename(&one->die);
 		if (ends_with(w->g.unit, w->q->unit))
@@ -122,17 +122,17 @@ static void in_module(struct walk *w, struct dp_module *m)
 	dp_debug_units_fini(&units);
 }
 
-void dp_globals_each(struct dp_world *w, const struct dp_global_query *q, dp_global_each each, void *data)
+void dp_globals_each(struct dp_debug_ctx *w, const struct dp_global_query *q, dp_global_each each, void *data)
 {
 	struct walk walk = {.w = w, .q = q, .each = each, .data = data};
-	for (size_t i = 0; i < dp_image_nmodules(w->image) && !walk.stop && !dp_world_is_over(w); i++) {
+	for (size_t i = 0; i < dp_image_nmodules(w->image) && !walk.stop && !dp_debug_ctx_is_over(w); i++) {
 		struct dp_module *m = dp_image_module(w->image, i);
 		if (m->elf && ends_with(dp_module_path(m), q->object) && (!q->wanted || q->wanted(dp_module_path(m), q->data)))
 			in_module(&walk, m);
 	}
 }
 
-struct dp_value *dp_global_value(struct dp_world *w, const struct dp_global *g)
+struct dp_value *dp_global_value(struct dp_debug_ctx *w, const struct dp_global *g)
 {
 	Dwarf_Die die = g->die;
 	struct dp_value *v = dp_value_create(w, dp_stype_of(w, g->module, &die), NULL);
@@ -153,7 +153,7 @@ struct one {
 	struct dp_value *found;
 };
 
-static bool take(struct dp_world *w, const struct dp_global *g, void *data)
+static bool take(struct dp_debug_ctx *w, const struct dp_global *g, void *data)
 {
 	struct one *o = data;
 	if (strcmp(g->name, o->name) != 0 && strcmp(g->qualified, o->name) != 0)
@@ -168,7 +168,7 @@ size_t dp_global_unit_length(const char *name)
 	return sep && memchr(name, '.', (size_t)(sep - name)) ? (size_t)(sep - name) : 0;
 }
 
-struct dp_value *dp_value_global(struct dp_world *w, const char *name, const char *object, const char *unit)
+struct dp_value *dp_value_global(struct dp_debug_ctx *w, const char *name, const char *object, const char *unit)
 {
 	const size_t n = dp_global_unit_length(name);
 	const char *file = n ? dp_arena_copy(&w->arena, name, n) : NULL;

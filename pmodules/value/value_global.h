@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks variables with static storage: globals, statics, thread-locals. */
-#ifndef DP_PMODULES_VALUE_GLOBAL_H
-#define DP_PMODULES_VALUE_GLOBAL_H
+#ifndef DP_PMODULES_VALUE_VALUE_GLOBAL_H
+#define DP_PMODULES_VALUE_VALUE_GLOBAL_H
 
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 struct dp_global {
 	struct dp_module *module;
@@ -23,9 +23,9 @@ struct dp_global_query {
 	void *data;
 };
 /* Returns false to stop. */
-typedef bool (*dp_global_each)(struct dp_world *w, const struct dp_global *g, void *data);
-void dp_globals_each(struct dp_world *w, const struct dp_global_query *q, dp_global_each each, void *data);
-struct dp_value *dp_global_value(struct dp_world *w, const struct dp_global *g);
+typedef bool (*dp_global_each)(struct dp_debug_ctx *w, const struct dp_global *g, void *data);
+void dp_globals_each(struct dp_debug_ctx *w, const struct dp_global_query *q, dp_global_each each, void *data);
+struct dp_value *dp_global_value(struct dp_debug_ctx *w, const struct dp_global *g);
 /* The length of the file name in "file.c::name"; 0: there is none. */
 size_t dp_global_unit_length(const char *name);
 

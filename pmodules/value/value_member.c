@@ -20,7 +20,7 @@ struct member_name {
 	const char *text;
 };
 
-static const struct dp_stype *class_of(struct dp_world *w, const struct dp_stype *t)
+static const struct dp_stype *class_of(struct dp_debug_ctx *w, const struct dp_stype *t)
 {
 	Dwarf_Die die = t->die, class;
 	Dwarf_Attribute attr;
@@ -31,7 +31,8 @@ static const struct dp_stype *class_of(struct dp_world *w, const struct dp_stype
 
 /* ---- data --------------------------------------------------------------------------------------------------------------- */
 
-static bool member_at(struct dp_world *w, const struct dp_stype *class, uint64_t offset, unsigned depth, struct member_name *ret)
+static bool member_at(struct dp_debug_ctx *w, const struct dp_stype *class, uint64_t offset, unsigned depth,
+                      struct member_name *ret)
 {
 	const struct dp_smember *m;
 	const size_t n = dp_stype_members(w, class, &m);
@@ -95,7 +96,8 @@ static const char *own_virtual(const struct dp_stype *class, uint64_t index)
 }
 
 /* Searches the base at offset `shift`, to which `this` is adjusted. */
-static const char *find_virtual(struct dp_world *w, const struct dp_stype *class, uint64_t index, uint64_t shift, unsigned depth)
+static const char *find_virtual(struct dp_debug_ctx *w, const struct dp_stype *class, uint64_t index, uint64_t shift,
+                                unsigned depth)
 {
 	const struct dp_smember *m;
 	const char *name = shift ? NULL : own_virtual(class, index);

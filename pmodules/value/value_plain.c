@@ -48,11 +48,11 @@ bool dp_show_plain(struct dp_show *x, const struct dp_value *of, const struct dp
 	struct dp_stype *own = (struct dp_stype *)t;
 	bool late = of->late;
 	const bool plain = !x->keeps_values && of->where == DP_VALUE_MEMORY && is_number(t);
-	const uint8_t *bytes = plain ? dp_world_at(x->w, of->addr + offset, t->size, &late) : NULL;
+	const uint8_t *bytes = plain ? dp_debug_ctx_at(x->w, of->addr + offset, t->size, &late) : NULL;
 	if (!bytes)
 		return false;
-	into->type = dp_world_text(x->w, x->s, &own->name);
-	into->base_type = dp_world_text(x->w, x->s, &own->base);
+	into->type = dp_debug_ctx_text(x->w, x->s, &own->name);
+	into->base_type = dp_debug_ctx_text(x->w, x->s, &own->base);
 	into->size = t->size;
 	into->address = of->addr + offset;
 	into->is_late = late;

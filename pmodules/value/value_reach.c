@@ -19,7 +19,7 @@ struct dp_reach_later {
 	struct level at;
 };
 
-void dp_reach_init(struct dp_reach *r, struct dp_world *w, const struct dp_limits *limits)
+void dp_reach_init(struct dp_reach *r, struct dp_debug_ctx *w, const struct dp_limits *limits)
 {
 	*r = (struct dp_reach){.w = w, .limits = dp_limits_filled(limits)};
 	r->budget = r->limits.variables;
@@ -152,9 +152,9 @@ static void reach_pointer(struct dp_reach *r, struct dp_value *v, struct level a
 		return;
 	}
 	if (to->kind == DP_STYPE_FUNCTION)
-		dp_world_symbol_at(r->w, addr);
+		dp_debug_ctx_symbol_at(r->w, addr);
 	else
-		dp_world_objects_at(r->w, addr);
+		dp_debug_ctx_objects_at(r->w, addr);
 	if (to->kind == DP_STYPE_FUNCTION || to->kind == DP_STYPE_VOID || at.nesting >= r->limits.nesting ||
 	    !(at.depth || reference))
 		return;
@@ -230,7 +230,7 @@ static void reach(struct dp_reach *r, struct dp_value *v, struct level at)
 			reach_record(r, v, at);
 		return;
 	case DP_STYPE_FUNCTION:
-		dp_world_symbol_at(r->w, v->addr);
+		dp_debug_ctx_symbol_at(r->w, v->addr);
 		return;
 	default:
 		(void)is_plain(r, v->type);

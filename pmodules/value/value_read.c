@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads values: bytes, numbers, strings. */
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,10 +10,10 @@ static const char *const unreadable = "its memory cannot be read";
 bool dp_value_fetch(struct dp_value *v, void *buf, size_t n, const char **why)
 {
 	if (v->where == DP_VALUE_MEMORY) {
-		const uint8_t *bytes = dp_world_at(v->w, v->addr, n, &v->late);
+		const uint8_t *bytes = dp_debug_ctx_at(v->w, v->addr, n, &v->late);
 		*why = unreadable;
 		if (!bytes)
-			return dp_world_get(v->w, v->addr, buf, n, &v->late);
+			return dp_debug_ctx_get(v->w, v->addr, buf, n, &v->late);
 		memcpy(buf, bytes, n);
 		return true;
 	}
@@ -51,7 +51,7 @@ bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why)
 		return bit_field(v, ret, why);
 	*why = "it is not a number";
 	if (size == 8 && v->where == DP_VALUE_MEMORY) { /* mostly pointers */
-		const uint8_t *bytes = dp_world_at(v->w, v->addr, sizeof(u), &v->late);
+		const uint8_t *bytes = dp_debug_ctx_at(v->w, v->addr, sizeof(u), &v->late);
 		if (bytes) {
 			memcpy(ret, bytes, sizeof(*ret));
 			return true;
@@ -110,14 +110,14 @@ size_t dp_value_read_bytes(struct dp_value *v, void *buf, size_t n)
 	const char *why;
 	n = size && size < n ? (size_t)size : n;
 	if (v->where == DP_VALUE_MEMORY)
-		return dp_world_read(v->w, v->addr, buf, n, &v->late);
+		return dp_debug_ctx_read(v->w, v->addr, buf, n, &v->late);
 	n = n < v->nbytes ? n : (size_t)v->nbytes;
 	return v->where == DP_VALUE_BYTES && dp_value_fetch(v, buf, n, &why) ? n : 0;
 }
 
-static ssize_t string_at(struct dp_world *w, uint64_t addr, char *buf, size_t n)
+static ssize_t string_at(struct dp_debug_ctx *w, uint64_t addr, char *buf, size_t n)
 {
-	const size_t got = dp_world_read(w, addr, buf, n, NULL);
+	const size_t got = dp_debug_ctx_read(w, addr, buf, n, NULL);
 	const char *nul = memchr(buf, 0, got);
 	const size_t length = nul ? (size_t)(nul - buf) : got;
 	if (!got && n)

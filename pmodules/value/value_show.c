@@ -26,12 +26,12 @@ struct dp_limits dp_limits_filled(const struct dp_limits *limits)
 	return l;
 }
 
-void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limits *limits, struct dp_snapshot *s)
+void dp_show_init(struct dp_show *show, struct dp_debug_ctx *w, const struct dp_limits *limits, struct dp_snapshot *s)
 {
 	*show = (struct dp_show){
 	        .w = w, .s = s, .limits = dp_limits_filled(limits), .keeps_values = true, .is_copy = !strcmp(s->mode, "fork")};
 	show->budget = show->limits.variables;
-	dp_world_begin(w, s);
+	dp_debug_ctx_begin(w, s);
 }
 
 struct level {
@@ -186,7 +186,7 @@ static void show_text_at(struct dp_show *x, uint64_t addr, struct dp_snap_variab
 	static char buf[STRING_MAX + 1];
 	const size_t limit = x->limits.string;
 	bool late = false;
-	const size_t got = dp_world_read(x->w, addr, buf, limit + 1, &late);
+	const size_t got = dp_debug_ctx_read(x->w, addr, buf, limit + 1, &late);
 	const char *nul = memchr(buf, 0, got);
 	if (!got) {
 		into->why = "the string cannot be read";
@@ -294,8 +294,8 @@ static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at,
 		show_text_at(x, into->number, into);
 		return;
 	}
-	const char *symbol =
-	        to->kind == DP_STYPE_FUNCTION ? dp_world_symbol_at(x->w, into->number) : dp_world_object_at(x->w, into->number);
+	const char *symbol = to->kind == DP_STYPE_FUNCTION ? dp_debug_ctx_symbol_at(x->w, into->number)
+	                                                   : dp_debug_ctx_object_at(x->w, into->number);
 	into->text = symbol ? dp_snapshot_text(x->s, symbol) : NULL;
 	if (to->kind == DP_STYPE_FUNCTION || to->kind == DP_STYPE_VOID || at.nesting >= x->limits.nesting ||
 	    !(at.depth || reference))
@@ -357,7 +357,7 @@ static void show_members(struct dp_show *x, struct dp_value *v, struct level at,
 		struct dp_snap_variable *c = child(x, into);
 		if (!c)
 			break;
-		c->name = dp_world_text(x->w, x->s, (struct dp_stext *)&m[i].label);
+		c->name = dp_debug_ctx_text(x->w, x->s, (struct dp_stext *)&m[i].label);
 		if (!m[i].is_virtual && !m[i].bits && dp_show_plain(x, v, m[i].type, m[i].offset, c))
 			continue;
 		dp_value_sub(v, &m[i], &sub);
@@ -395,8 +395,8 @@ static struct dp_value *keep(struct dp_show *x, const struct dp_value *v)
 static void describe(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into)
 {
 	struct dp_stype *t = (struct dp_stype *)v->type;
-	into->type = dp_world_text(x->w, x->s, &t->name);
-	into->base_type = dp_world_text(x->w, x->s, &t->base);
+	into->type = dp_debug_ctx_text(x->w, x->s, &t->name);
+	into->base_type = dp_debug_ctx_text(x->w, x->s, &t->base);
 	into->kind = dp_value_kind(v);
 	into->size = t->size;
 	into->bits = v->bits;
@@ -452,7 +452,7 @@ static void show(struct dp_show *x, struct dp_value *v, struct level at, struct 
 		dp_show_method(x, v, into);
 		break;
 	case DP_STYPE_FUNCTION: {
-		const char *name = dp_world_symbol_at(x->w, v->addr);
+		const char *name = dp_debug_ctx_symbol_at(x->w, v->addr);
 		into->text = name ? dp_snapshot_text(x->s, name) : NULL;
 		break;
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns values into a snapshot's variables, within shared limits. */
-#ifndef DP_PMODULES_VALUE_SHOW_H
-#define DP_PMODULES_VALUE_SHOW_H
+#ifndef DP_PMODULES_VALUE_VALUE_SHOW_H
+#define DP_PMODULES_VALUE_VALUE_SHOW_H
 
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 struct dp_show_later;
 struct dp_show {
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	struct dp_snapshot *s;
 	struct dp_limits limits; /* defaults filled in */
 	uint64_t budget;         /* variables that may still be made */
@@ -20,7 +20,7 @@ struct dp_show {
 };
 /* Replaces limits of 0 by the defaults. */
 struct dp_limits dp_limits_filled(const struct dp_limits *limits);
-void dp_show_init(struct dp_show *show, struct dp_world *w, const struct dp_limits *limits, struct dp_snapshot *s);
+void dp_show_init(struct dp_show *show, struct dp_debug_ctx *w, const struct dp_limits *limits, struct dp_snapshot *s);
 /* Shows everything except the targets of pointers, which are queued. */
 void dp_show(struct dp_show *show, struct dp_value *v, unsigned depth, struct dp_snap_variable *into);
 /* value_plain.c: shows a part of `of` if it is a plain number in memory whose value is not kept; false: use dp_show(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks up types by name, in any unit of any module, and definitions of declared types. */
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 #include "probes/debug/debug_names.h"
 #include "probes/dwarf/type.h"
 #include "probes/elf/demangle.h"
@@ -14,7 +14,7 @@
 enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10, NAME_MAX_ = 1024, POINTERS_MAX = 8 };
 
 struct search {
-	const struct dp_world *w;
+	const struct dp_debug_ctx *w;
 	const char *name;           /* qualified, without keyword */
 	struct dp_name_match match; /* for templates: arguments may be omitted */
 	bool loose;
@@ -69,7 +69,7 @@ static bool walk(struct search *s, Dwarf_Die *container, const char *scope, unsi
 		const int tag = dwarf_tag(&child);
 		const bool wanted = fits(tag, s->tag), holds = is_container(tag);
 		const char *own = wanted || holds ? dwarf_diename(&child) : NULL;
-		if (s->steps++ > STEPS_MAX || (s->steps % STEPS_LOOK == 0 && dp_world_is_over(s->w)))
+		if (s->steps++ > STEPS_MAX || (s->steps % STEPS_LOOK == 0 && dp_debug_ctx_is_over(s->w)))
 			return false;
 		if (!wanted && !holds)
 			continue;
@@ -83,9 +83,9 @@ static bool walk(struct search *s, Dwarf_Die *container, const char *scope, unsi
 	return false;
 }
 
-static bool in_module(struct dp_world *w, struct dp_module *m, struct search *s)
+static bool in_module(struct dp_debug_ctx *w, struct dp_module *m, struct search *s)
 {
-	struct dp_debug *debug = dp_world_debug(w, m);
+	struct dp_debug *debug = dp_debug_ctx_debug(w, m);
 	struct dp_debug_units units;
 	struct dp_debug_unit *one;
 	bool found = false;
@@ -93,7 +93,7 @@ static bool in_module(struct dp_world *w, struct dp_module *m, struct search *s)
 		return false;
 	(void)dp_debug_units_add_types(&units);
 	dp_debug_units_mark_name(&units, dp_debug_word_of(s->name, &(struct dp_debug_word){{0}}));
-	while (!found && !dp_world_is_over(w) && (one = dp_debug_units_next(&units, true))) {
+	while (!found && !dp_debug_ctx_is_over(w) && (one = dp_debug_units_next(&units, true))) {
 		s->steps = 0;
 		found = walk(s, &one->die, "", 0);
 	}
@@ -109,7 +109,7 @@ static bool is_called(const struct dp_module *m, const char *object)
 }
 
 /* Searches the named module first, then all others. */
-static const struct dp_stype *search(struct dp_world *w, struct search *s, const char *object, bool far)
+static const struct dp_stype *search(struct dp_debug_ctx *w, struct search *s, const char *object, bool far)
 {
 	const size_t n = dp_image_nmodules(w->image);
 	for (int pass = 0; pass < 2; pass++)
@@ -117,7 +117,7 @@ static const struct dp_stype *search(struct dp_world *w, struct search *s, const
 			struct dp_module *m = dp_image_module(w->image, i);
 			if (!m->elf || (object && *object && is_called(m, object)) != (pass == 0) || (pass && !far))
 				continue;
-			if (dp_world_is_over(w))
+			if (dp_debug_ctx_is_over(w))
 				return NULL;
 			if (in_module(w, m, s))
 				return dp_stype_from(w, m, s->exact.addr ? &s->exact : &s->near);
@@ -127,7 +127,7 @@ static const struct dp_stype *search(struct dp_world *w, struct search *s, const
 
 /* ---- type names as users write them --------------------------------------------------------------------------------------- */
 
-static const struct dp_stype *plain(struct dp_world *w, const char *name)
+static const struct dp_stype *plain(struct dp_debug_ctx *w, const char *name)
 {
 	const struct dp_ctype *c = dp_ctype_plain(name);
 	struct dp_stype *t = c ? dp_arena_alloc(&w->arena, sizeof(*t)) : NULL;
@@ -188,7 +188,7 @@ static bool parse(const char *text, struct typed *ret)
 	return n && ret->pointers <= POINTERS_MAX;
 }
 
-static const struct dp_stype *find(struct dp_world *w, const char *text, const char *object)
+static const struct dp_stype *find(struct dp_debug_ctx *w, const char *text, const char *object)
 {
 	struct typed typed;
 	if (!parse(text, &typed))
@@ -206,9 +206,9 @@ static const struct dp_stype *find(struct dp_world *w, const char *text, const c
 	return t && typed.is_array ? dp_stype_array(w, t, typed.elements) : t;
 }
 
-const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const char *object)
+const struct dp_stype *dp_stype_find(struct dp_debug_ctx *w, const char *name, const char *object)
 {
-	struct dp_world_name *x;
+	struct dp_debug_ctx_name *x;
 	const char *key = dp_arena_printf(&w->arena, "%s|%s", name, object ? object : "");
 	for (x = key ? w->names : NULL; x; x = x->next)
 		if (!strcmp(x->name, key))
@@ -218,7 +218,7 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 		return NULL;
 	x->name = key;
 	x->type = find(w, name, object);
-	if (!x->type && dp_world_is_over(w)) /* it may exist: the search was aborted */
+	if (!x->type && dp_debug_ctx_is_over(w)) /* it may exist: the search was aborted */
 		return NULL;
 	x->next = w->names;
 	w->names = x;
@@ -227,34 +227,34 @@ const struct dp_stype *dp_stype_find(struct dp_world *w, const char *name, const
 
 /* ---- definitions --------------------------------------------------------------------------------------------------------- */
 
-static const struct dp_stype *complete(struct dp_world *w, const struct dp_stype *t, bool far)
+static const struct dp_stype *complete(struct dp_debug_ctx *w, const struct dp_stype *t, bool far)
 {
 	struct dp_stype *own = (struct dp_stype *)t;
 	if (t->kind != DP_STYPE_RECORD || !t->is_incomplete)
 		return t;
 	if (!t->complete && !(far ? t->looked_far : t->looked) && t->module && t->base.text && *t->base.text) {
 		Dwarf_Die die = t->die;
-		struct search s = {.w = w, .name = dp_type_spell_base(&w->arena, &die), .tag = t->is_union ? 'u' : 's'};
+		struct search s = {.w = w, .name = dp_type_format_base(&w->arena, &die), .tag = t->is_union ? 'u' : 's'};
 		own->looked = true;
 		own->looked_far |= far;
 		own->complete = (struct dp_stype *)search(w, &s, dp_module_path(t->module), far);
-		if (!own->complete && dp_world_is_over(w))
+		if (!own->complete && dp_debug_ctx_is_over(w))
 			own->looked = own->looked_far = false;
 	}
 	return t->complete && !t->complete->is_incomplete ? t->complete : t;
 }
 
-const struct dp_stype *dp_stype_complete(struct dp_world *w, const struct dp_stype *t)
+const struct dp_stype *dp_stype_complete(struct dp_debug_ctx *w, const struct dp_stype *t)
 {
 	return complete(w, t, true);
 }
 
-const struct dp_stype *dp_stype_complete_near(struct dp_world *w, const struct dp_stype *t)
+const struct dp_stype *dp_stype_complete_near(struct dp_debug_ctx *w, const struct dp_stype *t)
 {
 	return complete(w, t, false);
 }
 
-struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr, const char *object)
+struct dp_value *dp_value_at(struct dp_debug_ctx *w, const char *type, uint64_t addr, const char *object)
 {
 	const struct dp_stype *t = dp_stype_find(w, type, object);
 	struct dp_value *v = t ? dp_value_create(w, t, NULL) : NULL;
@@ -265,7 +265,7 @@ struct dp_value *dp_value_at(struct dp_world *w, const char *type, uint64_t addr
 	return v;
 }
 
-struct dp_value *dp_value_literal(struct dp_world *w, const char *type, uint64_t number, const char *object)
+struct dp_value *dp_value_literal(struct dp_debug_ctx *w, const char *type, uint64_t number, const char *object)
 {
 	const struct dp_stype *t = dp_stype_find(w, type, object);
 	struct dp_value *v = NULL;

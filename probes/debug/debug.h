@@ -8,8 +8,8 @@
  * Addresses in it are those of the file it was made for: add `bias` for addresses in the target. Files may be damaged: libdw
  * checks what it reads; code that walks a tree must bound depth and number of steps (DP_DEBUG_MAX_DEPTH).
  */
-#ifndef DP_PROBES_DEBUG_H
-#define DP_PROBES_DEBUG_H
+#ifndef DP_PROBES_DEBUG_DEBUG_H
+#define DP_PROBES_DEBUG_DEBUG_H
 
 #include "probes/image/image.h"
 

@@ -4,8 +4,8 @@
  * takes longer than everything else. The cache keeps the result in a file named by build-id, and maps it the next time. It is
  * only an optimization: a cache file that is unreadable, damaged or made from another file is ignored; write errors are ignored.
  */
-#ifndef DP_PROBES_DEBUG_CACHE_H
-#define DP_PROBES_DEBUG_CACHE_H
+#ifndef DP_PROBES_DEBUG_DEBUG_CACHE_H
+#define DP_PROBES_DEBUG_DEBUG_CACHE_H
 
 #include "probes/elf/elf_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of opened debug information. */
-#ifndef DP_PROBES_DEBUG_INTERNAL_H
-#define DP_PROBES_DEBUG_INTERNAL_H
+#ifndef DP_PROBES_DEBUG_DEBUG_INTERNAL_H
+#define DP_PROBES_DEBUG_DEBUG_INTERNAL_H
 
 #include "probes/debug/debug.h"
 #include "probes/image/module.h"

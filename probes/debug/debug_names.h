@@ -3,8 +3,8 @@
  * Finds units that may contain an entry with a name, without parsing: searches their bytes for the name itself or for the offset
  * of a string with that name. Units that cannot be searched (split units, compressed sections) always count.
  */
-#ifndef DP_PROBES_DEBUG_NAMES_H
-#define DP_PROBES_DEBUG_NAMES_H
+#ifndef DP_PROBES_DEBUG_DEBUG_NAMES_H
+#define DP_PROBES_DEBUG_DEBUG_NAMES_H
 
 #include "probes/debug/debug.h"
 

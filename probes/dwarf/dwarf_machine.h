@@ -7,8 +7,8 @@
  * Expressions may be damaged or malicious: stack, steps and jumps are bounded here. If a back end runs a second expression for
  * the first (a frame base, a caller's register), both share the step count; the back end must bound the nesting.
  */
-#ifndef DP_PROBES_DWARF_MACHINE_H
-#define DP_PROBES_DWARF_MACHINE_H
+#ifndef DP_PROBES_DWARF_DWARF_MACHINE_H
+#define DP_PROBES_DWARF_DWARF_MACHINE_H
 
 #include "probes/dwarf/storage.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of the machine: the table of operations and their helpers. */
-#ifndef DP_PROBES_DWARF_OPERATION_H
-#define DP_PROBES_DWARF_OPERATION_H
+#ifndef DP_PROBES_DWARF_DWARF_OPERATION_H
+#define DP_PROBES_DWARF_DWARF_OPERATION_H
 
 #include "probes/dwarf/dwarf_machine.h"
 

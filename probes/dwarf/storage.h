@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Describes where an object is: in memory, in registers, a constant, in pieces of these, or nowhere. */
-#ifndef DP_PROBES_STORAGE_H
-#define DP_PROBES_STORAGE_H
+#ifndef DP_PROBES_DWARF_STORAGE_H
+#define DP_PROBES_DWARF_STORAGE_H
 
 #include "probes/record/expr_build.h"
 

@@ -12,8 +12,9 @@ const struct dp_ctype dp_ctype_long = {.kind = DP_CTYPE_INT, .size = 8, .is_sign
 const struct dp_ctype dp_ctype_ulong = {.kind = DP_CTYPE_INT, .size = 8, .name = "unsigned long"};
 const struct dp_ctype dp_ctype_word = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .is_word = true, .name = "register"};
 const struct dp_ctype dp_ctype_result = {
-        .kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .look = DP_LOOK_RESULT, .name = "result"};
-const struct dp_ctype dp_ctype_call = {.kind = DP_CTYPE_INT, .size = 8, .look = DP_LOOK_CALL, .name = "number of a system call"};
+        .kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .display = DP_DISPLAY_RESULT, .name = "result"};
+const struct dp_ctype dp_ctype_call = {
+        .kind = DP_CTYPE_INT, .size = 8, .display = DP_DISPLAY_CALL, .name = "number of a system call"};
 const struct dp_ctype dp_ctype_char = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .is_char = true, .name = "char"};
 const struct dp_ctype dp_ctype_bool = {.kind = DP_CTYPE_INT, .size = 1, .is_bool = true, .name = "bool"};
 const struct dp_ctype dp_ctype_double = {.kind = DP_CTYPE_FLOAT, .size = 8, .name = "double"};
@@ -48,9 +49,9 @@ static void wide_type(struct dp_ctype *t, uint64_t encoding)
 		return;
 	t->is_long_double = encoding == DW_ATE_float && is_x87(t);
 	if (t->is_long_double)
-		t->look = DP_LOOK_LONG_DOUBLE;
+		t->display = DP_DISPLAY_LONG_DOUBLE;
 	else if (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned)
-		t->look = encoding == DW_ATE_signed ? DP_LOOK_INT128 : DP_LOOK_UINT128;
+		t->display = encoding == DW_ATE_signed ? DP_DISPLAY_INT128 : DP_DISPLAY_UINT128;
 }
 
 const char *dp_ctype_unread(const struct dp_ctype *t)
@@ -213,11 +214,20 @@ static const struct dp_ctype dp_ctype_short = {.kind = DP_CTYPE_INT, .size = 2, 
                              dp_ctype_schar = {.kind = DP_CTYPE_INT, .size = 1, .is_signed = true, .name = "signed char"},
                              dp_ctype_uchar = {.kind = DP_CTYPE_INT, .size = 1, .name = "unsigned char"};
 
-static const struct dp_ctype
-        dp_ctype_int128 = {.kind = DP_CTYPE_OTHER, .size = 16, .is_signed = true, .look = DP_LOOK_INT128, .name = "__int128"},
-        dp_ctype_uint128 = {.kind = DP_CTYPE_OTHER, .size = 16, .look = DP_LOOK_UINT128, .name = "unsigned __int128"},
-        dp_ctype_long_double = {
-                .kind = DP_CTYPE_OTHER, .size = 16, .is_long_double = true, .look = DP_LOOK_LONG_DOUBLE, .name = "long double"};
+static const struct dp_ctype dp_ctype_int128 = {.kind = DP_CTYPE_OTHER,
+                                                .size = 16,
+                                                .is_signed = true,
+                                                .display = DP_DISPLAY_INT128,
+                                                .name = "__int128"},
+                             dp_ctype_uint128 = {.kind = DP_CTYPE_OTHER,
+                                                 .size = 16,
+                                                 .display = DP_DISPLAY_UINT128,
+                                                 .name = "unsigned __int128"},
+                             dp_ctype_long_double = {.kind = DP_CTYPE_OTHER,
+                                                     .size = 16,
+                                                     .is_long_double = true,
+                                                     .display = DP_DISPLAY_LONG_DOUBLE,
+                                                     .name = "long double"};
 
 static const struct {
 	const char *name;

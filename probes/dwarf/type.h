@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* C's types, from the debug information or made by the expression language. */
-#ifndef DP_PROBES_TYPE_H
-#define DP_PROBES_TYPE_H
+#ifndef DP_PROBES_DWARF_TYPE_H
+#define DP_PROBES_DWARF_TYPE_H
 
 #include "base/arena.h"
 #include "probes/debug/debug.h"
@@ -23,7 +23,7 @@ struct dp_ctype {
 	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
 	bool is_word;              /* a register: 64 bits, signed, whatever the other operand is */
 	bool is_long_double;       /* OTHER: x87 */
-	enum dp_look look;         /* of the language's own types; OTHER: of 16-byte types that can be shown
+	enum dp_display display;   /* of the language's own types; OTHER: of 16-byte types that can be shown
 	                            * (dp_ctype_is_wide()) */
 	const struct dp_ctype *to; /* POINTER, ARRAY; if NULL use dp_ctype_to() */
 	uint64_t count;            /* ARRAY; 0 if unknown */
@@ -54,7 +54,7 @@ static inline bool dp_ctype_is_scalar(const struct dp_ctype *t)
 /* True for 128-bit integers and long double: they can be shown, but not computed with. */
 static inline bool dp_ctype_is_wide(const struct dp_ctype *t)
 {
-	return t->kind == DP_CTYPE_OTHER && t->look != DP_LOOK_NUMBER;
+	return t->kind == DP_CTYPE_OTHER && t->display != DP_DISPLAY_NUMBER;
 }
 /* OTHER: why its values cannot be read; a static text. */
 const char *dp_ctype_unread(const struct dp_ctype *t);
@@ -77,11 +77,11 @@ bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, cons
 void dp_ctype_members(struct dp_arena *arena, const struct dp_ctype *record, bool (*each)(const struct dp_member *m, void *data),
                       void *data);
 
-/* type_spell.c: the type in C or C++ syntax; an array of it; its base without pointers, arrays and qualifiers. In the arena;
+/* type_format.c: the type in C or C++ syntax; an array of it; its base without pointers, arrays and qualifiers. In the arena;
  * never NULL. */
-const char *dp_type_spell(struct dp_arena *arena, Dwarf_Die *type);
-const char *dp_type_spell_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n);
-const char *dp_type_spell_base(struct dp_arena *arena, Dwarf_Die *type);
+const char *dp_type_format(struct dp_arena *arena, Dwarf_Die *type);
+const char *dp_type_format_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n);
+const char *dp_type_format_base(struct dp_arena *arena, Dwarf_Die *type);
 
 /* ---- debug entries ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A bounded reader for call frame information. Past the end, or at malformed data, it sets `bad` and returns zeros. */
-#ifndef DP_PROBES_CFI_READER_H
-#define DP_PROBES_CFI_READER_H
+#ifndef DP_PROBES_ELF_CFI_READER_H
+#define DP_PROBES_ELF_CFI_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

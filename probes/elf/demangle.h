@@ -4,8 +4,8 @@
  * overload and every template instance. Parameters and template arguments that are typed (`foo(int)`, `list<int>::push`) narrow
  * the match; trailing template arguments may be left out (`std::vector<int>`). Spaces do not count.
  */
-#ifndef DP_PROBES_DEMANGLE_H
-#define DP_PROBES_DEMANGLE_H
+#ifndef DP_PROBES_ELF_DEMANGLE_H
+#define DP_PROBES_ELF_DEMANGLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Reads functions' addresses and LSDAs from .eh_frame, not the unwind rules. All addresses are the file's.
  */
-#ifndef DP_PROBES_EH_FRAME_H
-#define DP_PROBES_EH_FRAME_H
+#ifndef DP_PROBES_ELF_EH_FRAME_H
+#define DP_PROBES_ELF_EH_FRAME_H
 
 #include "probes/elf/elf_file.h"
 

@@ -3,8 +3,8 @@
  * One ELF file in memory. libelf reads the headers; every range that they name is checked against the file's size. Addresses are
  * the file's own (p_vaddr).
  */
-#ifndef DP_PROBES_ELF_FILE_H
-#define DP_PROBES_ELF_FILE_H
+#ifndef DP_PROBES_ELF_ELF_FILE_H
+#define DP_PROBES_ELF_ELF_FILE_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads a Go program's functions from the table that its runtime uses to unwind. The table survives stripping. */
-#ifndef DP_PROBES_GOPCLNTAB_H
-#define DP_PROBES_GOPCLNTAB_H
+#ifndef DP_PROBES_ELF_GOPCLNTAB_H
+#define DP_PROBES_ELF_GOPCLNTAB_H
 
 #include "probes/elf/symbols.h"
 

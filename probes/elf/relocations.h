@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The relocations that ld.so applies. */
-#ifndef DP_PROBES_RELOCATIONS_H
-#define DP_PROBES_RELOCATIONS_H
+#ifndef DP_PROBES_ELF_RELOCATIONS_H
+#define DP_PROBES_ELF_RELOCATIONS_H
 
 #include "probes/elf/elf_file.h"
 

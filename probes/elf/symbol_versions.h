@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GNU symbol versions of .dynsym, which say which definition of a name is the default. */
-#ifndef DP_PROBES_SYMBOL_VERSIONS_H
-#define DP_PROBES_SYMBOL_VERSIONS_H
+#ifndef DP_PROBES_ELF_SYMBOL_VERSIONS_H
+#define DP_PROBES_ELF_SYMBOL_VERSIONS_H
 
 #include "probes/elf/elf_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The code and data symbols of one ELF file, with indexes by address and by name. */
-#ifndef DP_PROBES_SYMBOLS_H
-#define DP_PROBES_SYMBOLS_H
+#ifndef DP_PROBES_ELF_SYMBOLS_H
+#define DP_PROBES_ELF_SYMBOLS_H
 
 #include "probes/elf/elf_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What must not be probed, or not be counted on. */
-#ifndef DP_PROBES_HAZARD_H
-#define DP_PROBES_HAZARD_H
+#ifndef DP_PROBES_HAZARD_HAZARD_H
+#define DP_PROBES_HAZARD_HAZARD_H
 
 #include "probes/image/image.h"
 

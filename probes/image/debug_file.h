@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the symbols of a stripped file. */
-#ifndef DP_PROBES_DEBUG_FILE_H
-#define DP_PROBES_DEBUG_FILE_H
+#ifndef DP_PROBES_IMAGE_DEBUG_FILE_H
+#define DP_PROBES_IMAGE_DEBUG_FILE_H
 
 #include "probes/image/module.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The image of a target: its mappings, and its modules. */
-#ifndef DP_PROBES_IMAGE_H
-#define DP_PROBES_IMAGE_H
+#ifndef DP_PROBES_IMAGE_IMAGE_H
+#define DP_PROBES_IMAGE_IMAGE_H
 
 #include "base/addr.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of an image. */
-#ifndef DP_PROBES_IMAGE_INTERNAL_H
-#define DP_PROBES_IMAGE_INTERNAL_H
+#ifndef DP_PROBES_IMAGE_IMAGE_INTERNAL_H
+#define DP_PROBES_IMAGE_IMAGE_INTERNAL_H
 
 #include "probes/image/module.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parses /proc/PID/maps into a table. Opens no files. */
-#ifndef DP_PROBES_MAPS_H
-#define DP_PROBES_MAPS_H
+#ifndef DP_PROBES_IMAGE_MAPS_H
+#define DP_PROBES_IMAGE_MAPS_H
 
 #include "probes/image/image.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A module: an ELF file mapped in the target, with what is loaded from it so far. */
-#ifndef DP_PROBES_MODULE_H
-#define DP_PROBES_MODULE_H
+#ifndef DP_PROBES_IMAGE_MODULE_H
+#define DP_PROBES_IMAGE_MODULE_H
 
 #include "probes/elf/eh_frame.h"
 #include "probes/image/maps.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The places that a symbol name may mean, over all modules, and the errors if it is not exactly one. */
-#ifndef DP_PROBES_CANDIDATES_H
-#define DP_PROBES_CANDIDATES_H
+#ifndef DP_PROBES_POINT_CANDIDATES_H
+#define DP_PROBES_POINT_CANDIDATES_H
 
 #include "probes/image/image_internal.h"
 #include "probes/point/resolve.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places, as a list: functions, or instructions inside of them. */
-#ifndef DP_PROBES_PLACES_H
-#define DP_PROBES_PLACES_H
+#ifndef DP_PROBES_POINT_PLACES_H
+#define DP_PROBES_POINT_PLACES_H
 
 #include "probes/image/image.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A probe: one site with its name, capture and condition. */
-#ifndef DP_PROBES_PROBE_H
-#define DP_PROBES_PROBE_H
+#ifndef DP_PROBES_POINT_PROBE_H
+#define DP_PROBES_POINT_PROBE_H
 
 #include "probes/point/spec.h"
 #include "probes/record/expr.h"

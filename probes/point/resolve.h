@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The one site that a spec names, and a spec for a site. */
-#ifndef DP_PROBES_RESOLVE_H
-#define DP_PROBES_RESOLVE_H
+#ifndef DP_PROBES_POINT_RESOLVE_H
+#define DP_PROBES_POINT_RESOLVE_H
 
 #include "probes/image/image.h"
 #include "probes/point/spec.h"
@@ -23,6 +23,6 @@ struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *
 bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
 
 /* A spec for `offset` in the function: module!symbol+0x4, or module!0x1234. Malloc'ed. NULL when out of memory. */
-char *dp_image_spell(struct dp_image *image, const struct dp_function *f, uint64_t offset);
+char *dp_image_format_place(struct dp_image *image, const struct dp_function *f, uint64_t offset);
 
 #endif

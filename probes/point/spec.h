@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A spec: the text by which a user names places, in its parts. */
-#ifndef DP_PROBES_SPEC_H
-#define DP_PROBES_SPEC_H
+#ifndef DP_PROBES_POINT_SPEC_H
+#define DP_PROBES_POINT_SPEC_H
 
 #include "base/error.h"
 

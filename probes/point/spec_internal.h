@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parsing of a spec, shared by spec.c and spec_source.c. */
-#ifndef DP_PROBES_SPEC_INTERNAL_H
-#define DP_PROBES_SPEC_INTERNAL_H
+#ifndef DP_PROBES_POINT_SPEC_INTERNAL_H
+#define DP_PROBES_POINT_SPEC_INTERNAL_H
 
 #include "probes/point/spec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* "Did you mean": names similar to a mistyped one, by edit distance with transpositions, with bounded work. */
-#ifndef DP_PROBES_SUGGEST_H
-#define DP_PROBES_SUGGEST_H
+#ifndef DP_PROBES_POINT_SUGGEST_H
+#define DP_PROBES_POINT_SUGGEST_H
 
 #include "base/buf.h"
 

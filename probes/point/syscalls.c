@@ -21,7 +21,7 @@ const char *dp_call_name(uint64_t nr)
 	return nr < CALLS ? calls[nr].name : NULL;
 }
 
-const char *dp_call_spell(uint64_t nr, char *buf, size_t size)
+const char *dp_call_format(uint64_t nr, char *buf, size_t size)
 {
 	const char *name = dp_call_name(nr);
 	if (name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The system calls of x86-64 by number, and what a probe at a `syscall` instruction knows about its call. */
-#ifndef DP_PROBES_SYSCALLS_H
-#define DP_PROBES_SYSCALLS_H
+#ifndef DP_PROBES_POINT_SYSCALLS_H
+#define DP_PROBES_POINT_SYSCALLS_H
 
 #include "base/error.h"
 
@@ -31,7 +31,7 @@ struct dp_call_arg {
 #define DP_CALL_END 1024u
 const char *dp_call_name(uint64_t nr);
 /* The same, or "syscall_1234" in `buf` for calls without a name. */
-const char *dp_call_spell(uint64_t nr, char *buf, size_t size);
+const char *dp_call_format(uint64_t nr, char *buf, size_t size);
 /* The number for a name, also for syscall_N; DP_CALL_ANY if there is none. */
 int32_t dp_call_find(const char *name);
 /* Fills in the named arguments and returns how many; DP_CALL_ANY if they are unknown. */

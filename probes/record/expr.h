@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Expressions for the machine: conditions, and values of fields. */
-#ifndef DP_PROBES_EXPR_H
-#define DP_PROBES_EXPR_H
+#ifndef DP_PROBES_RECORD_EXPR_H
+#define DP_PROBES_RECORD_EXPR_H
 
 #include "base/addr.h"
 #include "base/error.h"
@@ -80,7 +80,7 @@ bool dp_expr_may_fail(const struct dp_expr *expr);
 bool dp_expr_reads(const struct dp_expr *expr);
 /* The reference interpreter, against which the compiler is tested. dp_expr_eval() is for expressions without loads and facts. */
 struct dp_regs;
-struct dp_expr_world {
+struct dp_expr_env {
 	const struct dp_regs *regs;
 	const uint64_t (*xmm)[2]; /* 16 registers, or NULL */
 	uint64_t thread;
@@ -89,7 +89,7 @@ struct dp_expr_world {
 	void *data;
 };
 uint64_t dp_expr_eval(const struct dp_expr *expr, const struct dp_regs *regs);
-bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *world, uint64_t *ret) DP_MUST_CHECK; /* false: it
+bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_env *world, uint64_t *ret) DP_MUST_CHECK; /* false: it
                                                                                                                    * failed */
 
 #endif

@@ -3,8 +3,8 @@
  * Builds struct dp_expr in an arena: parts may be shared, constants are folded, and NULL (out of memory) propagates.
  * dp_build_finish() copies the result out of the arena as a tree.
  */
-#ifndef DP_PROBES_EXPR_BUILD_H
-#define DP_PROBES_EXPR_BUILD_H
+#ifndef DP_PROBES_RECORD_EXPR_BUILD_H
+#define DP_PROBES_RECORD_EXPR_BUILD_H
 
 #include "base/arena.h"
 #include "probes/record/expr.h"

@@ -11,7 +11,7 @@
 			return false;                                                                                            \
 	} while (0)
 
-static bool load(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
+static bool load(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
 	uint64_t addr, v = 0;
 	TRY(dp_expr_eval_in(e->a, world, &addr));
@@ -20,7 +20,7 @@ static bool load(const struct dp_expr *e, const struct dp_expr_world *world, uin
 	return true;
 }
 
-static bool binary(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
+static bool binary(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
 	uint64_t a, b;
 	TRY(dp_expr_eval_in(e->a, world, &a));
@@ -34,7 +34,7 @@ static bool binary(const struct dp_expr *e, const struct dp_expr_world *world, u
 	return true;
 }
 
-static bool unary(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
+static bool unary(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
 	uint64_t a;
 	TRY(dp_expr_eval_in(e->a, world, &a));
@@ -42,7 +42,7 @@ static bool unary(const struct dp_expr *e, const struct dp_expr_world *world, ui
 	return true;
 }
 
-static bool choose(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
+static bool choose(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
 	uint64_t chosen;
 	TRY(dp_expr_eval_in(e->c, world, &chosen));
@@ -50,7 +50,7 @@ static bool choose(const struct dp_expr *e, const struct dp_expr_world *world, u
 }
 
 struct text { /* a string, read character by character and only as far as needed */
-	const struct dp_expr_world *world;
+	const struct dp_expr_env *world;
 	uint64_t addr;
 	bool own; /* in our memory */
 };
@@ -115,7 +115,7 @@ static bool match_glob(const struct text *t, const char *pattern, uint64_t *ret)
 	return true;
 }
 
-static bool match(const struct dp_expr *e, const struct dp_expr_world *world, uint64_t *ret)
+static bool match(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
 	struct text t = {.world = world, .own = e->a->kind == DP_EXPR_FACT && e->a->value == DP_FACT_COMM};
 	TRY(dp_expr_eval_in(e->a, world, &t.addr));
@@ -124,7 +124,7 @@ static bool match(const struct dp_expr *e, const struct dp_expr_world *world, ui
 	return match_start(&t, e->text, strlen(e->text) + (e->match == DP_MATCH_EQUAL), ret);
 }
 
-static uint64_t leaf(const struct dp_expr *e, const struct dp_expr_world *world)
+static uint64_t leaf(const struct dp_expr *e, const struct dp_expr_env *world)
 {
 	switch (e->kind) {
 	case DP_EXPR_CONST:
@@ -142,7 +142,7 @@ static uint64_t leaf(const struct dp_expr *e, const struct dp_expr_world *world)
 	}
 }
 
-bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *world, uint64_t *ret)
+bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_env *world, uint64_t *ret)
 {
 	switch (expr->kind) {
 	case DP_EXPR_UNARY:
@@ -168,7 +168,7 @@ bool dp_expr_eval_in(const struct dp_expr *expr, const struct dp_expr_world *wor
 
 uint64_t dp_expr_eval(const struct dp_expr *expr, const struct dp_regs *regs)
 {
-	struct dp_expr_world world = {.regs = regs};
+	struct dp_expr_env world = {.regs = regs};
 	uint64_t v;
 	return dp_expr_eval_in(expr, &world, &v) ? v : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_PROBES_EXPR_INTERNAL_H
-#define DP_PROBES_EXPR_INTERNAL_H
+#ifndef DP_PROBES_RECORD_EXPR_INTERNAL_H
+#define DP_PROBES_RECORD_EXPR_INTERNAL_H
 
 #include "probes/record/expr.h"
 

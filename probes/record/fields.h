@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fields: the one description of a record's payload. */
-#ifndef DP_PROBES_FIELDS_H
-#define DP_PROBES_FIELDS_H
+#ifndef DP_PROBES_RECORD_FIELDS_H
+#define DP_PROBES_RECORD_FIELDS_H
 
 #include "base/addr.h"
 #include "base/error.h"
@@ -42,16 +42,16 @@ struct dp_enumeration { /* the enumerators of one enum, in one allocation */
 	size_t n;
 	bool flags; /* values are combinations (or) of the names */
 };
-enum dp_look { /* how an integer is displayed */
-	DP_LOOK_NUMBER,
-	DP_LOOK_BOOL,
-	DP_LOOK_CHAR,
-	DP_LOOK_RESULT, /* a system call's result: -4095 to -1 are errors, shown by name */
-	DP_LOOK_CALL,   /* a system call's number, shown by name */
+enum dp_display { /* how an integer is displayed */
+	DP_DISPLAY_NUMBER,
+	DP_DISPLAY_BOOL,
+	DP_DISPLAY_CHAR,
+	DP_DISPLAY_RESULT, /* a system call's result: -4095 to -1 are errors, shown by name */
+	DP_DISPLAY_CALL,   /* a system call's number, shown by name */
 	/* DP_TYPE_BYTES of 16 bytes, for types that records do not have. */
-	DP_LOOK_INT128,
-	DP_LOOK_UINT128,
-	DP_LOOK_LONG_DOUBLE, /* x87: 80 bits and padding */
+	DP_DISPLAY_INT128,
+	DP_DISPLAY_UINT128,
+	DP_DISPLAY_LONG_DOUBLE, /* x87: 80 bits and padding */
 };
 
 struct dp_field {
@@ -69,7 +69,7 @@ struct dp_field {
 	                                * Owned */
 	char *label;                   /* display name ("req->len"), or NULL for `name`. Owned */
 	const struct dp_enumeration *names; /* enumerators, or NULL. Owned */
-	enum dp_look look;
+	enum dp_display display;
 	const char *absent;            /* DP_SRC_NONE: reason, such as "optimized out"; a static text */
 };
 

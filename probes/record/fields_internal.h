@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_PROBES_FIELDS_INTERNAL_H
-#define DP_PROBES_FIELDS_INTERNAL_H
+#ifndef DP_PROBES_RECORD_FIELDS_INTERNAL_H
+#define DP_PROBES_RECORD_FIELDS_INTERNAL_H
 
 #include "probes/record/fields.h"
 

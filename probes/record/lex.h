@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lexing that contexts and conditions share: numbers, names, and errors with a caret. */
-#ifndef DP_PROBES_LEX_H
-#define DP_PROBES_LEX_H
+#ifndef DP_PROBES_RECORD_LEX_H
+#define DP_PROBES_RECORD_LEX_H
 
 #include "base/error.h"
 

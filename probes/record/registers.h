@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Register names: lookups, and spelling help. */
-#ifndef DP_PROBES_REGISTERS_H
-#define DP_PROBES_REGISTERS_H
+#ifndef DP_PROBES_RECORD_REGISTERS_H
+#define DP_PROBES_RECORD_REGISTERS_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows for functions that have a symbol but no unwind table, usually hand-written assembly. */
-#ifndef DP_PROBES_UNWIND_BARE_H
-#define DP_PROBES_UNWIND_BARE_H
+#ifndef DP_PROBES_UNWIND_UNWIND_BARE_H
+#define DP_PROBES_UNWIND_UNWIND_BARE_H
 
 #include "probes/image/module.h"
 #include "probes/unwind/unwind_compile.h"

@@ -3,8 +3,8 @@
  * Caches the compiled rows of a segment in a file named by build-id. It is only an optimization: an unreadable or damaged file is
  * ignored and the rows are compiled again; write errors are ignored.
  */
-#ifndef DP_PROBES_UNWIND_CACHE_H
-#define DP_PROBES_UNWIND_CACHE_H
+#ifndef DP_PROBES_UNWIND_UNWIND_CACHE_H
+#define DP_PROBES_UNWIND_UNWIND_CACHE_H
 
 #include "probes/unwind/unwind_rows.h"
 

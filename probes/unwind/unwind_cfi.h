@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiles .eh_frame into rows. A pure function of its input, which is untrusted. */
-#ifndef DP_PROBES_UNWIND_CFI_H
-#define DP_PROBES_UNWIND_CFI_H
+#ifndef DP_PROBES_UNWIND_UNWIND_CFI_H
+#define DP_PROBES_UNWIND_UNWIND_CFI_H
 
 #include "probes/unwind/unwind_rows.h"
 

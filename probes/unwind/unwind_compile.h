@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Unwind tables for the agent. */
-#ifndef DP_PROBES_UNWIND_COMPILE_H
-#define DP_PROBES_UNWIND_COMPILE_H
+#ifndef DP_PROBES_UNWIND_UNWIND_COMPILE_H
+#define DP_PROBES_UNWIND_UNWIND_COMPILE_H
 
 #include "probes/image/image.h"
 

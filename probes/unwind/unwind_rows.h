@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of one range of code as they are compiled: ascending (offset, rule) pairs. Each distinct rule is stored once. */
-#ifndef DP_PROBES_UNWIND_ROWS_H
-#define DP_PROBES_UNWIND_ROWS_H
+#ifndef DP_PROBES_UNWIND_UNWIND_ROWS_H
+#define DP_PROBES_UNWIND_UNWIND_ROWS_H
 
 #include "agent/unwind/unwind.h"
 

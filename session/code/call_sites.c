@@ -57,8 +57,8 @@ static struct dp_error *add_place(struct dp_module *m, uint64_t addr, void *data
 	        .entry = place.entry,
 	        .exit = place.exit,
 	        .nr = place.nr,
-	        .kept = dp_text_kept(text, place.entry, 1),
-	        .no_exit = dp_text_kept(text, place.exit, 1),
+	        .kept = dp_text_protected(text, place.entry, 1),
+	        .no_exit = dp_text_protected(text, place.exit, 1),
 	};
 	return add(s->sites, &one);
 }

@@ -10,7 +10,7 @@ struct dp_syscall_site {
 	struct dp_function function;
 	uint64_t entry, exit;
 	int32_t nr;         /* or DP_CALL_ANY: the site makes more than one call */
-	bool kept, no_exit; /* the site, or the address after the call, must not be probed (dp_text_kept()) */
+	bool kept, no_exit; /* the site, or the address after the call, must not be probed (dp_text_protected()) */
 };
 struct dp_call_sites {
 	struct dp_syscall_site *item; /* sorted by number, then address; DP_CALL_ANY last */

@@ -8,7 +8,7 @@
 struct module_text {
 	struct dp_module *module;
 	struct dp_segment *segment;
-	struct dp_keep *keep;
+	struct dp_protected *keep;
 	struct dp_text text;
 };
 
@@ -49,17 +49,17 @@ struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view)
 }
 
 /* Stores the ranges that, by the module's file, must stay unchanged, and returns their number. `ret` NULL: only counts. */
-static size_t named_kept(struct dp_module *m, struct dp_keep *ret)
+static size_t named_kept(struct dp_module *m, struct dp_protected *ret)
 {
 	size_t n = 0, i;
 	dp_addr at;
 	uint64_t size;
 	for (i = 0; dp_module_rseq(m, i, &at, &size); i++, n++)
 		if (ret)
-			ret[n] = (struct dp_keep){at.v, size, "the kernel restarts this code elsewhere (rseq)"};
+			ret[n] = (struct dp_protected){at.v, size, "the kernel restarts this code elsewhere (rseq)"};
 	for (i = 0; dp_module_cancellation(m, i, &at, &size); i++, n++)
 		if (ret)
-			ret[n] = (struct dp_keep){at.v, size, "thread cancellation compares the address"};
+			ret[n] = (struct dp_protected){at.v, size, "thread cancellation compares the address"};
 	return n;
 }
 
@@ -68,7 +68,7 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	const size_t n = dp_module_nsegments(m);
 	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
 	const size_t nkeep = named_kept(m, NULL);
-	struct dp_keep *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
+	struct dp_protected *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
 	if (!segment || !keep) {
 		free(segment);
 		free(keep);
@@ -88,7 +88,7 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
 	ret->keep = keep;
 	ret->text.keep = keep;
-	ret->text.nkeep = dp_text_find_kept(&ret->text, keep, KEEP_MAX);
+	ret->text.nkeep = dp_text_find_protected(&ret->text, keep, KEEP_MAX);
 	ret->text.nkeep += named_kept(m, keep + ret->text.nkeep);
 	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
 	return NULL;

@@ -3,8 +3,8 @@
  * Replaces patterns, returns and whole functions by probes of one site each. This is the first step of a run. The new specs are
  * spelled so that the same text names the same site in every target.
  */
-#ifndef DP_SESSION_EXPAND_H
-#define DP_SESSION_EXPAND_H
+#ifndef DP_SESSION_EXPAND_EXPAND_H
+#define DP_SESSION_EXPAND_EXPAND_H
 
 #include "session/trace_spec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The state of an expansion, and how it adds probes. */
-#ifndef DP_SESSION_EXPAND_INTERNAL_H
-#define DP_SESSION_EXPAND_INTERNAL_H
+#ifndef DP_SESSION_EXPAND_EXPAND_INTERNAL_H
+#define DP_SESSION_EXPAND_EXPAND_INTERNAL_H
 
 #include "session/names.h"
 #include "session/expand/expand.h"

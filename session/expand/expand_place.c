@@ -114,7 +114,7 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 {
 	struct dp_probe *p;
 	DP_TRY(add_like(x, from, at->when, &p));
-	dp_auto_free char *text = dp_image_spell(x->image, at->f, at->offset);
+	dp_auto_free char *text = dp_image_format_place(x->image, at->f, at->offset);
 	p->selected = true;
 	p->entry = at->point == DP_POINT_ENTRY;
 	p->leaves = at->point == DP_POINT_RETURN;

@@ -30,7 +30,7 @@ struct calls { /* one --syscall */
 static bool matches(const struct calls *c, int32_t nr)
 {
 	char number[32];
-	const char *name = dp_call_spell((uint64_t)nr, number, sizeof(number));
+	const char *name = dp_call_format((uint64_t)nr, number, sizeof(number));
 	return c->all || !fnmatch(c->spec->call, name, 0);
 }
 
@@ -65,7 +65,7 @@ static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site 
 	dp_auto_free char *called = NULL;
 	const bool any = s->nr == DP_CALL_ANY;
 	const int32_t nr = any ? c->only : s->nr;
-	const char *name = nr == DP_CALL_ANY ? "any" : dp_call_spell((uint64_t)nr, number, sizeof(number));
+	const char *name = nr == DP_CALL_ANY ? "any" : dp_call_format((uint64_t)nr, number, sizeof(number));
 	const char *phase = exit ? "exit" : "entry";
 	DP_TRY(set_text(&called, "syscall_%s_%s", name, phase));
 	const struct dp_expand_place at = {

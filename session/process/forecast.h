@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The estimated cost of many probes for their process; logged before it is changed, and by --dry-run. */
-#ifndef DP_SESSION_FORECAST_H
-#define DP_SESSION_FORECAST_H
+#ifndef DP_SESSION_PROCESS_FORECAST_H
+#define DP_SESSION_PROCESS_FORECAST_H
 
 #include "session/process/session.h"
 

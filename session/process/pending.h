@@ -4,8 +4,8 @@
  * a bounded time, until dynprobe has inspected the process. Probes that can be placed now are installed by a second session on
  * the same process (a "later" session), before the library's constructors run. Probes of an unloaded library wait again.
  */
-#ifndef DP_SESSION_PENDING_H
-#define DP_SESSION_PENDING_H
+#ifndef DP_SESSION_PROCESS_PENDING_H
+#define DP_SESSION_PROCESS_PENDING_H
 
 #include "session/process/session.h"
 

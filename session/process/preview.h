@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --dry-run: a copy of what the planner knows of a session's plans, which outlives the planner. */
-#ifndef DP_SESSION_PREVIEW_H
-#define DP_SESSION_PREVIEW_H
+#ifndef DP_SESSION_PROCESS_PREVIEW_H
+#define DP_SESSION_PROCESS_PREVIEW_H
 
 #include "session/process/session.h"
 

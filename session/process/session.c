@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process/session.h"
 
-#include "session/process/session_answers.h"
+#include "session/process/session_aggs.h"
 #include "session/process/forecast.h"
 #include "session/process/pending.h"
 #include "session/process/preview.h"
@@ -56,7 +56,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	        .site = place->addr,
 	        .probe = (uint16_t)i,
 	        .lost = lost_base + i * sizeof(struct dp_lost),
-	        .hits = lost_base + dp_answers_row(s->trace, i) * sizeof(struct dp_lost) + offsetof(struct dp_lost, hits),
+	        .hits = lost_base + dp_aggs_row(s->trace, i) * sizeof(struct dp_lost) + offsetof(struct dp_lost, hits),
 	        .fields = place->bound_fields ? &place->fields : &p->fields,
 	        .when = place->when ? place->when : p->when,
 	        .gate = {gates ? gates + i * sizeof(uint32_t) : 0},
@@ -72,7 +72,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
-		place->refused = dp_session_answers_request(s, planner, view, i, &request);
+		place->refused = dp_session_aggs_request(s, planner, view, i, &request);
 	request.only_paired = s->trace->typed[i].call.chosen;
 	if (!place->refused)
 		place->refused = dp_code_view_get(view, &site, &request.text);
@@ -237,8 +237,8 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	struct dp_runtime runtime = nowhere;
 	uint64_t lost_base = nowhere.agent;
 	planning_fini(p);
-	DP_TRY(dp_session_answers_begin(s));
-	dp_session_answers_nowhere(&runtime);
+	DP_TRY(dp_session_aggs_begin(s));
+	dp_session_aggs_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	runtime.faults = s->trap && !s->no_faults;
 	if (!s->trace->dry_run)
@@ -424,7 +424,7 @@ struct dp_session *dp_session_destroy(struct dp_session *s)
 		return NULL;
 	give_up_events(s);
 	dp_pending_destroy(s->pending);
-	dp_session_answers_destroy(s->answers);
+	dp_session_aggs_destroy(s->answers);
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);
 	dp_error_destroy(s->unhooked);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One target with the run's probes: they are resolved, planned, installed and removed. */
-#ifndef DP_SESSION_H
-#define DP_SESSION_H
+#ifndef DP_SESSION_PROCESS_SESSION_H
+#define DP_SESSION_PROCESS_SESSION_H
 
 #include "session/trace_spec.h"
 #include "session/code/code_view.h"
@@ -64,7 +64,7 @@ struct dp_session {
 	bool no_faults;               /* memory is read by system calls, not by loads that may fault */
 	bool no_fallback;             /* no traps in place of jumps without --tactic trap: they failed */
 	struct dp_by_calls by_calls;
-	struct dp_session_answers *answers; /* session_answers.h; NULL: events */
+	struct dp_session_aggs *answers; /* session_aggs.h; NULL: events */
 	struct dp_pending *pending;         /* --pending (pending.h); NULL in a later session */
 };
 

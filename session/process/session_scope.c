@@ -96,7 +96,7 @@ static bool alike(const struct dp_fields *a, const struct dp_fields *b)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct dp_field *x = &a->field[i], *y = &b->field[i];
-		if (strcmp(x->name, y->name) || x->type != y->type || x->size != y->size || x->look != y->look ||
+		if (strcmp(x->name, y->name) || x->type != y->type || x->size != y->size || x->display != y->display ||
 		    x->hex != y->hex || (x->source == DP_SRC_NONE) != (y->source == DP_SRC_NONE) ||
 		    !same_text(x->label, y->label))
 			return false;

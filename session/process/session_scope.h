@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiles contexts and conditions that name variables, for each site. */
-#ifndef DP_SESSION_SCOPE_H
-#define DP_SESSION_SCOPE_H
+#ifndef DP_SESSION_PROCESS_SESSION_SCOPE_H
+#define DP_SESSION_PROCESS_SESSION_SCOPE_H
 
 #include "session/process/session.h"
 

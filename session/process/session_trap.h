@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Traps and the fault handler of a session, and the hooks that both need. */
-#ifndef DP_SESSION_TRAP_H
-#define DP_SESSION_TRAP_H
+#ifndef DP_SESSION_PROCESS_SESSION_TRAP_H
+#define DP_SESSION_PROCESS_SESSION_TRAP_H
 
 #include "session/process/session.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The code that a sampled process had mapped, and when: a sample's addresses mean something only together with its time. */
-#ifndef DP_SESSION_IMAGES_H
-#define DP_SESSION_IMAGES_H
+#ifndef DP_SESSION_PROFILE_IMAGES_H
+#define DP_SESSION_PROFILE_IMAGES_H
 
 #include "probes/probes.h"
 

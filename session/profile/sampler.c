@@ -31,7 +31,7 @@ static struct dp_error *look(struct dp_sampler *s, uint64_t since)
 	const uint64_t ns = dp_now_ns(); /* before the maps are read */
 	DP_TRY(dp_samples_image(s->pid, cache, &m.image, &m.unwind));
 	add_image(s, m);
-	dp_samples_looked(s->samples, ns);
+	dp_samples_inspected(s->samples, ns);
 	return NULL;
 }
 
@@ -49,7 +49,7 @@ static void forget_before(struct dp_sampler *s, uint64_t exec_ns)
 	if (!err)
 		add_image(s, nothing);
 	dp_error_destroy(err);
-	dp_samples_looked(s->samples, dp_now_ns());
+	dp_samples_inspected(s->samples, dp_now_ns());
 }
 
 /*

@@ -3,8 +3,8 @@
  * Samples of one process's stacks by CPU time, with names for their addresses. Nothing in the process is changed. The caller
  * waits between two calls of dp_sampler_drain(), and decides when to end.
  */
-#ifndef DP_SESSION_SAMPLER_H
-#define DP_SESSION_SAMPLER_H
+#ifndef DP_SESSION_PROFILE_SAMPLER_H
+#define DP_SESSION_PROFILE_SAMPLER_H
 
 #include "injector/perf/samples.h"
 #include "output/output.h"

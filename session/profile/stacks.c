@@ -128,7 +128,7 @@ uint64_t dp_stacks_unnamed(const struct dp_stacks *s)
 
 static int by_hits(const void *x, const void *y)
 {
-	const struct dp_answer_row *a = x, *b = y;
+	const struct dp_agg_row *a = x, *b = y;
 	if (a->hits != b->hits)
 		return a->hits < b->hits ? 1 : -1;
 	return (a->frames[0] > b->frames[0]) - (a->frames[0] < b->frames[0]);
@@ -188,11 +188,11 @@ static size_t merge(struct dp_merged_stack *m, size_t n)
 	return kept;
 }
 
-static struct dp_answer_row row_of(const struct dp_merged_stack *m, const struct dp_images *images, pid_t pid)
+static struct dp_agg_row row_of(const struct dp_merged_stack *m, const struct dp_images *images, pid_t pid)
 {
 	const struct stack *stack = m->stack;
 	const bool cut = stack->n && !stack->pc[stack->n - 1];
-	return (struct dp_answer_row){
+	return (struct dp_agg_row){
 	        .name = "profile",
 	        .cut = cut,
 	        .pid = pid,

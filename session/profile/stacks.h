@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How often each stack was seen. */
-#ifndef DP_SESSION_STACKS_H
-#define DP_SESSION_STACKS_H
+#ifndef DP_SESSION_PROFILE_STACKS_H
+#define DP_SESSION_PROFILE_STACKS_H
 
-#include "output/reports/answers.h"
+#include "output/reports/aggregations.h"
 #include "session/profile/images.h"
 
 struct dp_error *dp_stacks_create(struct dp_stacks **ret) DP_MUST_CHECK;
@@ -22,7 +22,7 @@ struct dp_stacks *dp_stacks_destroy(struct dp_stacks *s);
 
 /* The stacks as rows, most samples first; those of the same functions are one. Refers to `s` and `images`. */
 struct dp_stack_rows {
-	struct dp_answer_row *row;
+	struct dp_agg_row *row;
 	size_t n;
 	struct dp_merged_stack *merged;
 };

@@ -43,7 +43,7 @@ static struct dp_error *add_class(struct dp_trace_spec *classes, struct dp_image
 	return dp_spec_parse(from->spec, &p->spec);
 }
 
-static struct dp_error *add_group(struct dp_recording *r, struct dp_left_group *g)
+static struct dp_error *add_group(struct dp_recording *r, struct dp_residents_group *g)
 {
 	r->group[r->ngroups++] = (struct dp_recording_group){.left = g, .first = r->classes.nprobes};
 	for (size_t i = 0; i < g->manifest.n; i++)
@@ -51,7 +51,7 @@ static struct dp_error *add_group(struct dp_recording *r, struct dp_left_group *
 	return NULL;
 }
 
-static struct dp_error *nothing(const struct dp_left *left)
+static struct dp_error *nothing(const struct dp_residents *left)
 {
 	const pid_t pid = dp_target_pid(left->target);
 	for (size_t k = 0; k < left->n; k++)
@@ -81,7 +81,7 @@ static struct dp_error *open_groups(struct dp_recording *r)
 	return r->ngroups ? NULL : nothing(r->left);
 }
 
-struct dp_error *dp_recording_open(struct dp_left *left, struct dp_recording *ret)
+struct dp_error *dp_recording_open(struct dp_residents *left, struct dp_recording *ret)
 {
 	*ret = (struct dp_recording){.left = left};
 	struct dp_error *err = open_groups(ret);
@@ -108,7 +108,7 @@ struct dp_error *dp_recording_release(struct dp_recording *r)
 {
 	struct dp_error *first = NULL;
 	for (size_t k = 0; k < r->ngroups; k++) {
-		struct dp_error *err = r->group[k].served ? dp_resident_release(r->group[k].left->standing) : NULL;
+		struct dp_error *err = r->group[k].served ? dp_resident_release(r->group[k].left->resident) : NULL;
 		r->group[k].served = false;
 		if (first)
 			dp_error_destroy(err);
@@ -122,7 +122,7 @@ struct dp_error *dp_recording_serve(struct dp_recording *r)
 {
 	r->start_ns = dp_now_ns();
 	for (size_t k = 0; k < r->ngroups; k++) {
-		DP_TRY(dp_resident_serve(r->group[k].left->standing));
+		DP_TRY(dp_resident_serve(r->group[k].left->resident));
 		r->group[k].served = true;
 	}
 	return NULL;

@@ -4,21 +4,21 @@
  * recording serves the rings, full ones keep their oldest records; before and after, they keep the newest. No thread of the
  * process is stopped.
  */
-#ifndef DP_SESSION_RECORDING_H
-#define DP_SESSION_RECORDING_H
+#ifndef DP_SESSION_RECORDING_RECORDING_H
+#define DP_SESSION_RECORDING_RECORDING_H
 
 #include "base/buf.h"
 #include "output/output.h"
-#include "session/left.h"
+#include "session/residents.h"
 
 struct dp_recording_group { /* one group with the ring sink */
-	struct dp_left_group *left;
+	struct dp_residents_group *left;
 	size_t first; /* class of its probe 0 */
 	bool served;
 };
 
 struct dp_recording {
-	struct dp_left *left;
+	struct dp_residents *left;
 	struct dp_recording_group *group;
 	size_t ngroups;
 	struct dp_trace_spec classes;                            /* the probes of all groups, as event classes */
@@ -33,7 +33,7 @@ struct dp_recording {
 };
 
 /* Finds the groups and makes their event classes; DP_TAG_NO_PROBE if there is nothing to record. */
-struct dp_error *dp_recording_open(struct dp_left *left, struct dp_recording *ret) DP_MUST_CHECK;
+struct dp_error *dp_recording_open(struct dp_residents *left, struct dp_recording *ret) DP_MUST_CHECK;
 void dp_recording_fini(struct dp_recording *r);
 /* From here until dp_recording_release() the rings have a reader. */
 struct dp_error *dp_recording_serve(struct dp_recording *r) DP_MUST_CHECK;

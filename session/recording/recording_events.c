@@ -107,7 +107,7 @@ static struct dp_error *drain(struct dp_recording *r, bool last)
 	r->found_old = false;
 	for (size_t i = 0; !err && i < r->ngroups; i++) {
 		struct round round = {r, &r->group[i]};
-		err = dp_resident_drain(round.group->left->standing, last, on_hit, &round);
+		err = dp_resident_drain(round.group->left->resident, last, on_hit, &round);
 	}
 	struct dp_error *written = write_kept(r, limit);
 	if (!err)

@@ -3,7 +3,7 @@
 
 static void fill(const struct dp_recording *r, const struct dp_recording_group *g, size_t i, struct dp_summary_probe *ret)
 {
-	struct dp_resident *s = g->left->standing;
+	struct dp_resident *s = g->left->resident;
 	const size_t class = g->first + i;
 	const bool retired = dp_resident_retired(s, (unsigned)i);
 	struct dp_loss l = {0};
@@ -36,7 +36,7 @@ uint64_t dp_recording_lost(const struct dp_recording *r)
 	for (size_t k = 0; k < r->ngroups; k++)
 		for (unsigned i = 0; i < r->group[k].left->manifest.n; i++) {
 			struct dp_loss l = {0};
-			dp_resident_loss(r->group[k].left->standing, i, &l);
+			dp_resident_loss(r->group[k].left->resident, i, &l);
 			sum += dp_loss_sum(&l);
 		}
 	return sum;

@@ -6,7 +6,7 @@
 #include "session/run/snapshots.h"
 #include "session/run/run.h"
 #include "session/process/pending.h"
-#include "session/process/session_answers.h"
+#include "session/process/session_aggs.h"
 #include "session/process/session_trap.h"
 
 #include <poll.h>
@@ -86,7 +86,7 @@ void dp_run_note_losses(struct dp_run *run)
 			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
 			dp_pending_loss(run->session[i], p, &run->session[i]->loss[p]);
 			if (run->session[i]->answers)
-				dp_session_answers_loss(run->session[i], p);
+				dp_session_aggs_loss(run->session[i], p);
 		}
 }
 

@@ -6,7 +6,7 @@
 #include "session/run/rows.h"
 
 #include "output/events/frames.h"
-#include "session/process/session_answers.h"
+#include "session/process/session_aggs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct dp_rows {
 	uint64_t looked_ns, shown_ns;
 	bool failed;
 	/* What is shown: */
-	struct dp_answer_row *shown;
+	struct dp_agg_row *shown;
 	uint64_t *cells;
 };
 
@@ -123,8 +123,8 @@ static void merge(struct dp_rows *a)
 static void read_probe(struct dp_run *run, struct dp_rows *a, size_t k, unsigned i)
 {
 	struct dp_session *s = run->session[k];
-	struct dp_answer_loss loss;
-	const struct row like = {.session = k, .probe = dp_answers_row(run->trace, i)};
+	struct dp_agg_loss loss;
+	const struct row like = {.session = k, .probe = dp_aggs_row(run->trace, i)};
 	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
 	if (!s->place[i].placed)
 		return;
@@ -133,11 +133,11 @@ static void read_probe(struct dp_run *run, struct dp_rows *a, size_t k, unsigned
 		return;
 	}
 	dp_target_cells(s->target, i, row->words);
-	dp_target_answer_loss(s->target, i, &loss);
+	dp_target_agg_loss(s->target, i, &loss);
 	row->unpaired = loss.unpaired;
 	row->crowded = loss.crowded;
-	dp_session_answers_loss(s, i);
-	s->place[i].recorded = dp_answer_hits(run->trace->asked.what, row->words, a->want.words);
+	dp_session_aggs_loss(s, i);
+	s->place[i].recorded = dp_agg_hits(run->trace->asked.what, row->words, a->want.words);
 }
 
 static bool on_key(const struct dp_key_cells *key, void *data)
@@ -145,7 +145,7 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 	const struct target *t = data;
 	const struct dp_run *run = t->run;
 	const struct row like = {.session = t->session,
-	                         .probe = dp_answers_row(run->trace, key->probe),
+	                         .probe = dp_aggs_row(run->trace, key->probe),
 	                         .keyed = true,
 	                         .key = key->key,
 	                         .nframes = key->nframes};
@@ -155,8 +155,7 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 		return false;
 	}
 	memcpy(row->words, key->cells, t->a->want.words * sizeof(*row->words));
-	run->session[t->session]->place[key->probe].recorded +=
-	        dp_answer_hits(run->trace->asked.what, row->words, t->a->want.words);
+	run->session[t->session]->place[key->probe].recorded += dp_agg_hits(run->trace->asked.what, row->words, t->a->want.words);
 	return true;
 }
 
@@ -178,7 +177,7 @@ static void look(struct dp_run *run, struct dp_rows *a)
 	}
 	merge(a);
 	for (size_t i = 0; i < a->n; i++)
-		a->row[i].hits = dp_answer_hits(run->trace->asked.what, a->row[i].words, a->want.words);
+		a->row[i].hits = dp_agg_hits(run->trace->asked.what, a->row[i].words, a->want.words);
 }
 
 /* ---- showing --------------------------------------------------------------------------------------------------------------- */
@@ -194,13 +193,13 @@ static void take_off(const struct dp_rows *a, const struct row *row, size_t *old
 		cells[i] -= a->before[*old].words[i];
 }
 
-static struct dp_answer_row shown_row(struct dp_run *run, const struct dp_rows *a, const struct row *row, uint64_t *cells)
+static struct dp_agg_row shown_row(struct dp_run *run, const struct dp_rows *a, const struct row *row, uint64_t *cells)
 {
 	const struct dp_session *s = run->session[row->session];
 	const struct dp_probe *p = &run->trace->probe[row->probe];
 	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
 	struct dp_image *image = dp_target_image(s->target);
-	return (struct dp_answer_row){
+	return (struct dp_agg_row){
 	        .name = p->title ? p->title : p->name,
 	        .pid = dp_target_pid(s->target),
 	        .keyed = row->keyed,
@@ -210,7 +209,7 @@ static struct dp_answer_row shown_row(struct dp_run *run, const struct dp_rows *
 	        .cut = frames && row->nframes && dp_frames_cut(image, frames[row->nframes - 1], row->nframes, a->want.stack - 1),
 	        .image = image,
 	        .cells = cells,
-	        .hits = dp_answer_hits(run->trace->asked.what, cells, a->want.words),
+	        .hits = dp_agg_hits(run->trace->asked.what, cells, a->want.words),
 	        .unpaired = row->unpaired,
 	        .crowded = row->crowded,
 	};
@@ -224,7 +223,7 @@ static void forget_shown(struct dp_rows *a)
 	a->cells = NULL;
 }
 
-bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_answers_shown *ret)
+bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret)
 {
 	struct dp_rows *a = run->rows;
 	const struct dp_asked *asked = &run->trace->asked;
@@ -244,8 +243,8 @@ bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_answers_shown *ret)
 			take_off(a, &a->row[i], &old, own);
 		a->shown[n++] = shown_row(run, a, &a->row[i], own);
 	}
-	dp_answers_sort(a->shown, n, asked->rank);
-	*ret = (struct dp_answers_shown){
+	dp_aggs_sort(a->shown, n, asked->rank);
+	*ret = (struct dp_aggs_shown){
 	        .what = asked->what,
 	        .average = asked->average,
 	        .value = asked->value,

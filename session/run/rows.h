@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Aggregations as rows: the cells of all targets, read, summed and sorted. */
-#ifndef DP_SESSION_ROWS_H
-#define DP_SESSION_ROWS_H
+#ifndef DP_SESSION_RUN_ROWS_H
+#define DP_SESSION_RUN_ROWS_H
 
-#include "output/reports/answers.h"
+#include "output/reports/aggregations.h"
 #include "session/run/run.h"
 
 struct dp_rows; /* opaque */
@@ -15,7 +15,7 @@ void dp_rows_next(struct dp_run *run);
  * memory. */
 bool dp_rows_final(struct dp_run *run, bool *failed);
 /* What was read last; `delta`: only what came since the last interval. Valid until the next call; false without memory. */
-bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_answers_shown *ret);
+bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret);
 void dp_rows_fini(struct dp_run *run);
 
 #endif

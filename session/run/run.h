@@ -4,8 +4,8 @@
  * dry_run; or choose (lttng_run.h), install, release, loop, remove, drain_rest. For resident probes, keep replaces loop and the
  * steps after it.
  */
-#ifndef DP_SESSION_RUN_H
-#define DP_SESSION_RUN_H
+#ifndef DP_SESSION_RUN_RUN_H
+#define DP_SESSION_RUN_RUN_H
 
 #include "session/expand/expand.h"
 #include "session/process/session.h"

@@ -17,9 +17,9 @@
 #define READY     8  /* captures with their own prefetched data, which stays in memory */
 
 struct dp_snapshots {
-	struct dp_take *takes[READY], *take; /* process n uses takes[n % ntakes]; `take`: that of `target` */
+	struct dp_snap_capture *takes[READY], *take; /* process n uses takes[n % ntakes]; `take`: that of `target` */
 	size_t ntakes;
-	struct dp_stopped_hit hit; /* the waiting hit; dp_take_process() reads it */
+	struct dp_stopped_hit hit; /* the waiting hit; dp_snap_capture_process() reads it */
 	struct dp_park_hit parked;
 	struct dp_target *target; /* the process of `parked` */
 	bool promised;            /* the hit's event has the id of a snapshot */
@@ -59,9 +59,9 @@ static void let_hit_go(void *data)
 }
 
 /* Does now what it can, because threads wait during the capture. The capture reports errors. */
-static void prefetch(struct dp_take *take, struct dp_target *t)
+static void prefetch(struct dp_snap_capture *take, struct dp_target *t)
 {
-	dp_error_destroy(dp_take_rehearse(take, dp_target_pid(t)));
+	dp_error_destroy(dp_snap_capture_prefetch(take, dp_target_pid(t)));
 }
 
 static void prepare(const struct dp_run *run, struct dp_snapshots *s)
@@ -88,7 +88,7 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	if (!s)
 		return dp_error(DP_TAG_NOMEM, "out of memory for snapshots");
 	run->snapshots = s;
-	struct dp_take_options wanted = run->trace->snapshots.take;
+	struct dp_snap_capture_options wanted = run->trace->snapshots.take;
 	s->hit.take = claim_hit;
 	s->hit.waits = hit_waits;
 	s->hit.let_go = let_hit_go;
@@ -100,7 +100,7 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);
 	for (; s->ntakes < READY && s->ntakes < run->nsessions; s->ntakes++)
-		DP_TRY(dp_take_create(&wanted, &s->takes[s->ntakes]));
+		DP_TRY(dp_snap_capture_create(&wanted, &s->takes[s->ntakes]));
 	prepare(run, s);
 	return NULL;
 }
@@ -129,7 +129,7 @@ static void identify(const struct dp_run *run, const struct dp_snapshots *s, str
 static struct dp_error *write_one(struct dp_run *run, struct dp_snapshot *shot)
 {
 	char path[4096], line[4400];
-	dp_take_name(shot, path, sizeof(path));
+	dp_snap_capture_name(shot, path, sizeof(path));
 	char *end = strrchr(path, '.');
 	const size_t n = end ? (size_t)(end - path) : strlen(path);
 	snprintf(path + n, sizeof(path) - n, ".%s.dps", shot->id + strlen(shot->id) - ID_DIGITS);
@@ -147,7 +147,7 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 	struct dp_snapshot *shot = NULL;
 	s->hit.ns_tid = s->parked.ns_tid;
 	s->hit.regs = s->parked.regs;
-	struct dp_error *err = dp_take_process(s->take, dp_target_pid(s->target), &shot);
+	struct dp_error *err = dp_snap_capture_process(s->take, dp_target_pid(s->target), &shot);
 	if (dp_park_release(s->target)) /* the hit still waits: it has no event yet */
 		s->promised = false;
 	if (!err) {
@@ -208,7 +208,7 @@ static void serve(struct dp_run *run, size_t nth)
 	s->take = s->takes[nth % s->ntakes];
 	if (session->ended)
 		return;
-	const bool waits = dp_park_look(s->target, &s->parked);
+	const bool waits = dp_park_inspect(s->target, &s->parked);
 	note_filter(run, s);
 	if (!waits)
 		return;
@@ -272,7 +272,7 @@ bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *
 void dp_snapshots_fini(struct dp_run *run)
 {
 	for (size_t i = 0; run->snapshots && i < run->snapshots->ntakes; i++)
-		dp_take_destroy(run->snapshots->takes[i]);
+		dp_snap_capture_destroy(run->snapshots->takes[i]);
 	free(run->snapshots);
 	run->snapshots = NULL;
 }

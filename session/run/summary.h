@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What came of a run, in numbers. */
-#ifndef DP_SESSION_SUMMARY_H
-#define DP_SESSION_SUMMARY_H
+#ifndef DP_SESSION_RUN_SUMMARY_H
+#define DP_SESSION_RUN_SUMMARY_H
 
 #include "output/output.h"
 #include "session/run/run.h"

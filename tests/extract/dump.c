@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 {
 	char path[64];
 	struct dp_image *image;
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	struct dp_extract *x;
 	struct dp_snapshot *s = dp_snapshot_create();
 	target = argc > 1 ? atoi(argv[1]) : 0;
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
 	char *maps = slurp(path);
 	check(dp_image_create(maps, "", target, &image));
 	set_vdso(image, maps);
-	check(dp_world_create(image, read_target, NULL, &w));
+	check(dp_debug_ctx_create(image, read_target, NULL, &w));
 	check(dp_extract_create(w, NULL, &x));
 	for (size_t i = 0; argc > 2 && i < nthreads; i++)
 		dp_extract_rehearse(x, &thread[i]);
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < nthreads; i++)
 		ptrace(PTRACE_DETACH, thread[i].tid, 0, 0);
 	dp_extract_destroy(x);
-	dp_world_destroy(w);
+	dp_debug_ctx_destroy(w);
 	dp_image_destroy(image);
 	dp_snapshot_destroy(s);
 	free(maps);

@@ -27,7 +27,7 @@ static void wrap(struct dp_buf *file, const uint8_t *data, size_t size)
 		n = n < size - 2 ? n : size - 2;
 		const size_t at = file->len;
 		dp_buf_put(file, data + 2, n);
-		put_section(file, h.nsections, h.nsections ? dp_keep_section[h.nsections - 1].tag : DP_FILE_STRINGS, at, n);
+		put_section(file, h.nsections, h.nsections ? dp_store_section[h.nsections - 1].tag : DP_FILE_STRINGS, at, n);
 		data += 2 + n;
 		size -= 2 + n;
 	}

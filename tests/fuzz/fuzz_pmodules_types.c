@@ -170,7 +170,7 @@ static void ask_value(struct dp_value *v)
 		abort();
 }
 
-static void ask_world(struct dp_world *w, const struct dp_stopped_thread *t)
+static void ask_world(struct dp_debug_ctx *w, const struct dp_stopped_thread *t)
 {
 	static const char *const all[] = {"*", NULL}, *const types[] = {"struct s", "ns::both", "ns::boxes", "late *", "enum e"},
 	                         *const globals[] = {"all", "one", "many", "ns::both::shared", "a.c::tls", "hidden"};
@@ -197,14 +197,14 @@ static void ask_world(struct dp_world *w, const struct dp_stopped_thread *t)
 static void ask(const char *maps, struct process *p, unsigned step)
 {
 	struct dp_image *image = NULL;
-	struct dp_world *w = NULL;
+	struct dp_debug_ctx *w = NULL;
 	const struct dp_stopped_thread t = thread_at(p, step);
 	struct dp_error *err = dp_image_create(maps, "", 0, &image);
 	if (!err)
-		err = dp_world_create(image, read_memory, p, &w);
+		err = dp_debug_ctx_create(image, read_memory, p, &w);
 	if (w)
 		ask_world(w, &t);
-	dp_world_destroy(w);
+	dp_debug_ctx_destroy(w);
 	dp_image_destroy(image);
 	take(err);
 }

@@ -49,8 +49,8 @@ SUITE = {
         test_standing.AsNobody.test_remove_takes_out_what_it_names""",
     "pages": """
         test_hazards.Hazards.test_jump_across_a_page_boundary
-        unit.injector_test_swap:bytes_of_others*
-        unit.injector_test_swap:text_that_changes*""",
+        unit.injector_test_replace:bytes_of_others*
+        unit.injector_test_replace:text_that_changes*""",
     "ring": """
         test_endings.Endings.test_every_hit_is_recorded_or_counted
         test_endings.Endings.test_full_ring_is_counted_and_blocks_nobody
@@ -118,7 +118,7 @@ SUITE = {
         unit.trampoline_test_stub_fields
         unit.trampoline_test_relocate_exec
         unit.trampoline_test_plan_exec
-        unit.trampoline_test_answer
+        unit.trampoline_test_aggregate
         unit.trampoline_test_expr_random
         unit.agent_test_read
         unit.agent_test_fault

@@ -279,7 +279,7 @@ static int command_status(struct torture *t)
 	while (!command_ended(t)) {
 		if (kill(t->o.pid, 0))
 			return OWN_FAILURE;
-		dp_stray_reap(); /* a thread that died in our hands: as long as nobody takes it, the process does not end */
+		dp_late_stop_reap(); /* a thread that died in our hands: as long as nobody takes it, the process does not end */
 		usleep(1000);
 	}
 	return WIFSIGNALED(t->status) ? 128 + WTERMSIG(t->status) : WEXITSTATUS(t->status);

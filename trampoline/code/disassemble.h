@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions as text. */
-#ifndef DP_TRAMPOLINE_DISASSEMBLE_H
-#define DP_TRAMPOLINE_DISASSEMBLE_H
+#ifndef DP_TRAMPOLINE_CODE_DISASSEMBLE_H
+#define DP_TRAMPOLINE_CODE_DISASSEMBLE_H
 
 #include <stddef.h>
 #include <stdint.h>

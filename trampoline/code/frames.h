@@ -4,8 +4,8 @@
  * program's stack pointer and registers are. Derived from the stub's bytes, so that it is also correct for stubs of other tools
  * and versions.
  */
-#ifndef DP_TRAMPOLINE_FRAMES_H
-#define DP_TRAMPOLINE_FRAMES_H
+#ifndef DP_TRAMPOLINE_CODE_FRAMES_H
+#define DP_TRAMPOLINE_CODE_FRAMES_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks up a module's bytes by target address. */
-#ifndef DP_TRAMPOLINE_TEXT_H
-#define DP_TRAMPOLINE_TEXT_H
+#ifndef DP_TRAMPOLINE_CODE_TEXT_H
+#define DP_TRAMPOLINE_CODE_TEXT_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The search for neighbours to evict: shared by its two kinds (evict.c, evict_near.c). */
-#ifndef DP_TRAMPOLINE_EVICT_H
-#define DP_TRAMPOLINE_EVICT_H
+#ifndef DP_TRAMPOLINE_PLAN_EVICT_H
+#define DP_TRAMPOLINE_PLAN_EVICT_H
 
 #include "trampoline/arch/x86_64/asm/encode.h"
 #include "trampoline/plan/place.h"

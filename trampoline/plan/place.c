@@ -414,7 +414,7 @@ static struct dp_error *check_relocatable(const struct dp_insn *insn)
 
 static struct dp_error *check_keep(const struct dp_text *text, const struct dp_insn *insn)
 {
-	const struct dp_keep *keep = dp_text_kept(text, insn->addr, insn->len);
+	const struct dp_protected *keep = dp_text_protected(text, insn->addr, insn->len);
 	if (!keep)
 		return NULL;
 	return dp_error(DP_TAG_RSEQ, "0x%" PRIx64 " is in [0x%" PRIx64 ", 0x%" PRIx64 "), which must not change: %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by placing a site and evicting its neighbours. */
-#ifndef DP_TRAMPOLINE_PLACE_H
-#define DP_TRAMPOLINE_PLACE_H
+#ifndef DP_TRAMPOLINE_PLAN_PLACE_H
+#define DP_TRAMPOLINE_PLAN_PLACE_H
 
 #include "trampoline/arch/x86_64/tactics/tactics.h"
 #include "trampoline/plan/planner.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to the planner: shared by its files. */
-#ifndef DP_TRAMPOLINE_PLANNER_H
-#define DP_TRAMPOLINE_PLANNER_H
+#ifndef DP_TRAMPOLINE_PLAN_PLANNER_H
+#define DP_TRAMPOLINE_PLAN_PLANNER_H
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/space/extents.h"

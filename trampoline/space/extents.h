@@ -3,8 +3,8 @@
  * The pages with our code in the target, with a mark for each byte in use. Everything put can be dropped again, so that a planner
  * undoes half a probe by dropping what it put.
  */
-#ifndef DP_TRAMPOLINE_EXTENTS_H
-#define DP_TRAMPOLINE_EXTENTS_H
+#ifndef DP_TRAMPOLINE_SPACE_EXTENTS_H
+#define DP_TRAMPOLINE_SPACE_EXTENTS_H
 
 #include "trampoline/space/space.h"
 

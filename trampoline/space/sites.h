@@ -3,8 +3,8 @@
  * All plans by address. This determines the state of every byte: which plan wrote it, which rely on it, its current value. An
  * item at site `x` touches at most [x, x+16).
  */
-#ifndef DP_TRAMPOLINE_SITES_H
-#define DP_TRAMPOLINE_SITES_H
+#ifndef DP_TRAMPOLINE_SPACE_SITES_H
+#define DP_TRAMPOLINE_SPACE_SITES_H
 
 #include "trampoline/trampoline.h"
 

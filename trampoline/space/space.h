@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to the planner: look-ups in the address model without taking, and releasing. All ranges are whole pages. */
-#ifndef DP_TRAMPOLINE_SPACE_H
-#define DP_TRAMPOLINE_SPACE_H
+#ifndef DP_TRAMPOLINE_SPACE_SPACE_H
+#define DP_TRAMPOLINE_SPACE_SPACE_H
 
 #include "trampoline/trampoline.h"
 

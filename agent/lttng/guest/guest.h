@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Guest threads: threads that run LTTng's or the sink's code, and not the program's. */
-#ifndef DP_AGENT_LTTNG_GUEST_H
-#define DP_AGENT_LTTNG_GUEST_H
+#ifndef DP_AGENT_LTTNG_GUEST_GUEST_H
+#define DP_AGENT_LTTNG_GUEST_GUEST_H
 
 #include <stdbool.h>
 

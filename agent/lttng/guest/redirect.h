@@ -6,8 +6,8 @@
  * LTTng creates), and the program's threads, in hits. Its imports are redirected to functions of ours that distinguish the two:
  * see redirect.c.
  */
-#ifndef DP_AGENT_LTTNG_REDIRECT_H
-#define DP_AGENT_LTTNG_REDIRECT_H
+#ifndef DP_AGENT_LTTNG_GUEST_REDIRECT_H
+#define DP_AGENT_LTTNG_GUEST_REDIRECT_H
 
 #include <stdarg.h>
 #include <stdbool.h>

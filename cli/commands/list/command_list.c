@@ -3,7 +3,7 @@
 #include "cli/commands/list/command_list.h"
 
 #include "cli/commands/command.h"
-#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/inspect.h"
 #include "probes/elf/demangle.h"
 
 #include <errno.h>
@@ -193,7 +193,7 @@ static struct dp_error *list_process(struct lister *l)
 	char *maps = NULL, root[32];
 	l->glob = l->options->nnames ? l->options->name[0] : NULL;
 	/* Reading is safe under a seccomp filter and while another tool works. */
-	DP_TRY(dp_process_look(l->options->trace.pid[0], &p));
+	DP_TRY(dp_process_inspect(l->options->trace.pid[0], &p));
 	DP_TRY(dp_process_maps(&p, &maps));
 	snprintf(root, sizeof(root), "/proc/%d/root", p.alive);
 	struct dp_error *err = dp_image_create(maps, root, p.alive, &l->image);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* list -v: the tactic for each instruction, planned as if it had the only probe. */
-#ifndef DP_CLI_COMMAND_LIST_H
-#define DP_CLI_COMMAND_LIST_H
+#ifndef DP_CLI_COMMANDS_LIST_COMMAND_LIST_H
+#define DP_CLI_COMMANDS_LIST_COMMAND_LIST_H
 
 #include "session/code/code_view.h"
 #include "output/reports/plan.h"

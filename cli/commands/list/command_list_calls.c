@@ -49,7 +49,7 @@ static void put_json(struct dp_buf *b, const struct shown *s)
 static struct dp_error *show(struct dp_image *image, struct shown *s, bool json)
 {
 	struct dp_buf b;
-	dp_auto_free char *where = dp_image_spell(image, &s->site->function, s->site->entry - s->site->function.start.v);
+	dp_auto_free char *where = dp_image_format_place(image, &s->site->function, s->site->entry - s->site->function.start.v);
 	if (!where)
 		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
 	s->where = where;
@@ -73,7 +73,7 @@ struct dp_error *dp_list_calls(const struct dp_verdicts *v, const char *glob, bo
 		char number[32];
 		const int32_t nr = sites.item[i].nr;
 		struct shown s = {.site = &sites.item[i], .bias = v->shown_bias};
-		s.name = nr == DP_CALL_ANY ? NULL : dp_call_spell((uint64_t)nr, number, sizeof(number));
+		s.name = nr == DP_CALL_ANY ? NULL : dp_call_format((uint64_t)nr, number, sizeof(number));
 		if (s.name && fnmatch(spec.call, s.name, 0) != 0)
 			continue;
 		++*n;

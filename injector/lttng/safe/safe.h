@@ -3,8 +3,8 @@
  * Safe points: where a thread of the program can call a C function for us (docs/decisions/0011). Private to injector/. Needs a
  * current image of the target; all analysis is done before a thread is stopped.
  */
-#ifndef DP_INJECTOR_SAFE_H
-#define DP_INJECTOR_SAFE_H
+#ifndef DP_INJECTOR_LTTNG_SAFE_SAFE_H
+#define DP_INJECTOR_LTTNG_SAFE_SAFE_H
 
 #include "injector/tracee/tracee.h"
 #include "probes/probes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which code may hold a lock that we need. Private to safe*.c. */
-#ifndef DP_INJECTOR_SAFE_RANGES_H
-#define DP_INJECTOR_SAFE_RANGES_H
+#ifndef DP_INJECTOR_LTTNG_SAFE_SAFE_RANGES_H
+#define DP_INJECTOR_LTTNG_SAFE_SAFE_RANGES_H
 
 #include "probes/probes.h"
 

@@ -127,7 +127,7 @@ struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid
 	const struct dp_stop stop = dp_stop_wait(tid, h.held_at_ns + STOP_NS);
 	if (stop.kind == DP_STOP_NONE) {
 		dp_held_release(&h);
-		dp_stray_settle(DP_SETTLE_NS);
+		dp_late_stop_settle(DP_SETTLE_NS);
 		snprintf(why, 128, "it did not stop in time");
 		*outcome = DP_SAFE_UNSAFE;
 		return NULL;

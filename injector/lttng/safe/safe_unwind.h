@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Judges a stack frame by frame instead of word by word. Private to safe*.c. */
-#ifndef DP_INJECTOR_SAFE_UNWIND_H
-#define DP_INJECTOR_SAFE_UNWIND_H
+#ifndef DP_INJECTOR_LTTNG_SAFE_SAFE_UNWIND_H
+#define DP_INJECTOR_LTTNG_SAFE_SAFE_UNWIND_H
 
 #include "injector/lttng/safe/safe_ranges.h"
 #include "injector/tracee/tracee.h"

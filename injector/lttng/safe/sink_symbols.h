@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Exported symbols of a target's modules. Private to injector/. */
-#ifndef DP_INJECTOR_SINK_SYMBOLS_H
-#define DP_INJECTOR_SINK_SYMBOLS_H
+#ifndef DP_INJECTOR_LTTNG_SAFE_SINK_SYMBOLS_H
+#define DP_INJECTOR_LTTNG_SAFE_SINK_SYMBOLS_H
 
 #include "probes/probes.h"
 

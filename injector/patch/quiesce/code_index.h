@@ -3,8 +3,8 @@
  * Sorted ranges of an installation's code and sites, for queries about every word of a stack while its thread is held, and about
  * every site. Kept with the installation (in->index); its sites must not move in memory meanwhile.
  */
-#ifndef DP_INJECTOR_CODE_INDEX_H
-#define DP_INJECTOR_CODE_INDEX_H
+#ifndef DP_INJECTOR_PATCH_QUIESCE_CODE_INDEX_H
+#define DP_INJECTOR_PATCH_QUIESCE_CODE_INDEX_H
 
 #include "injector/target/target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* May generated code be unmapped, and text be changed? Where threads are, and where they return to. */
-#ifndef DP_INJECTOR_QUIESCE_H
-#define DP_INJECTOR_QUIESCE_H
+#ifndef DP_INJECTOR_PATCH_QUIESCE_QUIESCE_H
+#define DP_INJECTOR_PATCH_QUIESCE_QUIESCE_H
 
 #include "injector/target/target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads in code that a stub called. Private to quiesce.c and remove.c. */
-#ifndef DP_INJECTOR_QUIESCE_FRAMES_H
-#define DP_INJECTOR_QUIESCE_FRAMES_H
+#ifndef DP_INJECTOR_PATCH_QUIESCE_QUIESCE_FRAMES_H
+#define DP_INJECTOR_PATCH_QUIESCE_QUIESCE_FRAMES_H
 
 #include "injector/target/target.h"
 

@@ -54,7 +54,7 @@ void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
 static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
 {
 	uint64_t tick = 0;
-	DP_TRY(dp_answers_tick(&tick));
+	DP_TRY(dp_aggs_tick(&tick));
 	*ret = tick ? (uint64_t)(((unsigned __int128)ns << 32) / tick) : 0;
 	return NULL;
 }
@@ -165,7 +165,7 @@ bool dp_park_is_caged(const struct dp_target *t)
 	return t->park_watch.caged;
 }
 
-bool dp_park_look(struct dp_target *t, struct dp_park_hit *ret)
+bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 {
 	struct dp_park *p = park_of(t);
 	if (!p)

@@ -20,7 +20,7 @@ struct sweep {
 	struct dp_target *t;
 	dp_addr at[MOST];
 	size_t n;
-	struct dp_each wipe;
+	struct dp_for_each_stopped wipe;
 };
 
 static bool is_zero(const struct dp_target *t, dp_addr at)
@@ -69,14 +69,14 @@ static bool wipe(struct dp_freeze *one, void *data)
 
 static struct dp_error *await_outside(struct sweep *w, bool *all)
 {
-	struct dp_each each = {.asleep = look_asleep};
+	struct dp_for_each_stopped each = {.asleep = look_asleep};
 	struct dp_error *err = NULL;
 	for (int round = 0; !err && !*all && round < ROUNDS; round++) {
 		if (round > 2)
 			nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
-		err = dp_each_round(w->t, &each, look, w, all);
+		err = dp_for_each_stopped_round(w->t, &each, look, w, all);
 	}
-	dp_each_fini(&each);
+	dp_for_each_stopped_fini(&each);
 	return err;
 }
 
@@ -89,7 +89,7 @@ struct dp_error *dp_boot_sweep(struct dp_target *t)
 		return NULL;
 	struct dp_error *err = await_outside(&w, &all);
 	if (!err && all)
-		err = dp_each_round(t, &w.wipe, wipe, &w, &ignored);
-	dp_each_fini(&w.wipe);
+		err = dp_for_each_stopped_round(t, &w.wipe, wipe, &w, &ignored);
+	dp_for_each_stopped_fini(&w.wipe);
 	return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one tool mapped into a process, as another tool finds it. */
-#ifndef DP_INJECTOR_GROUP_H
-#define DP_INJECTOR_GROUP_H
+#ifndef DP_INJECTOR_TARGET_GROUP_GROUP_H
+#define DP_INJECTOR_TARGET_GROUP_GROUP_H
 
 #include "injector/target/target.h"
 

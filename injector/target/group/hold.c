@@ -121,7 +121,7 @@ struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct
 #define ROUNDS 16
 
 struct looked_for {
-	struct dp_each each;
+	struct dp_for_each_stopped each;
 	const struct dp_process *p;
 	pid_t found;
 };
@@ -144,8 +144,8 @@ struct dp_error *dp_dispatch_check(struct dp_target *t)
 	if (t->launch || !dp_dispatch_possible(&t->process, t->process.alive)) /* exec turns dispatch off */
 		return NULL;
 	for (int round = 0; !err && !l.found && !l.each.met_all && round < ROUNDS; round++)
-		err = dp_each_round(t, &l.each, look, &l, &ignored);
-	dp_each_fini(&l.each);
+		err = dp_for_each_stopped_round(t, &l.each, look, &l, &ignored);
+	dp_for_each_stopped_fini(&l.each);
 	if (err)
 		return err;
 	return l.found ? dp_dispatch_refused(&t->process, l.found) : NULL;

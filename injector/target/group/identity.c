@@ -144,8 +144,8 @@ static bool known(const struct dp_target *t, enum dp_identity *identity, uint32_
 {
 	for (size_t i = 0; i < t->nstanding; i++) {
 		struct dp_agent agent;
-		const struct dp_installation *in = &t->standing[i]->in;
-		if (t->standing[i]->unmapped || !in->live ||
+		const struct dp_installation *in = &t->resident[i]->in;
+		if (t->resident[i]->unmapped || !in->live ||
 		    dp_mem_read(&t->process, dp_addr_of(in->private.addr), &agent, DP_AGENT_TABLE) != DP_AGENT_TABLE ||
 		    agent.live != DP_LIVE || agent.identity > DP_ID_TID)
 			continue;
@@ -194,17 +194,17 @@ static bool look(struct dp_freeze *one, void *data)
 static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	struct one_by_one o = {.t = t};
-	struct dp_each each = {0};
+	struct dp_for_each_stopped each = {0};
 	struct dp_error *err = NULL;
 	bool ignored;
 	/* Threads that start meanwhile need no check, as those that start later: one of these made them. */
 	for (int round = 0; !err && !each.met_all && round < ROUNDS; round++)
-		err = dp_each_round(t, &each, look, &o, &ignored);
+		err = dp_for_each_stopped_round(t, &each, look, &o, &ignored);
 	const bool differ = each.met_all && o.any && !o.lost && !has_equal(t, o.base, o.n);
 	*identity = differ && o.fits ? DP_ID_SELF : DP_ID_TID;
 	t->bases_differ = differ;
 	*tid_offset = *identity == DP_ID_SELF ? o.offset : 0;
-	dp_each_fini(&each);
+	dp_for_each_stopped_fini(&each);
 	free(o.base);
 	return err;
 }
@@ -231,7 +231,7 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 	struct dp_freeze f = {0};
 	struct dp_priority priority;
 	dp_priority_raise(&priority);
-	struct dp_error *err = dp_freeze_patiently(t, &f);
+	struct dp_error *err = dp_freeze_with_retry(t, &f);
 	if (!err) {
 		choose(t, &f, identity, tid_offset);
 		dp_thaw_all(&f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_INJECTOR_HEADROOM_H
-#define DP_INJECTOR_HEADROOM_H
+#ifndef DP_INJECTOR_TARGET_ROOM_HEADROOM_H
+#define DP_INJECTOR_TARGET_ROOM_HEADROOM_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The code that a borrowed thread runs, and its place. Private to the ptrace half of injector/; see boot.c. */
-#ifndef DP_INJECTOR_BOOT_H
-#define DP_INJECTOR_BOOT_H
+#ifndef DP_INJECTOR_TRACEE_BORROW_BOOT_H
+#define DP_INJECTOR_TRACEE_BORROW_BOOT_H
 
 #include "injector/tracee/tracee.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A borrowed thread, and the choice of it. Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_BORROW_H
-#define DP_INJECTOR_BORROW_H
+#ifndef DP_INJECTOR_TRACEE_BORROW_BORROW_H
+#define DP_INJECTOR_TRACEE_BORROW_BORROW_H
 
 #include "injector/tracee/stop/temp_mask.h"
 #include "injector/tracee/tracee.h"

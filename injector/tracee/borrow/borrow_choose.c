@@ -184,7 +184,7 @@ static struct dp_error *stop_one(const struct dp_process *p, pid_t tid, uint64_t
 	if (stop.kind == DP_STOP_NONE) {
 		dp_held_release(h);
 		struct dp_error *err = dp_unstoppable(p, tid);
-		dp_stray_settle(DP_SETTLE_NS);
+		dp_late_stop_settle(DP_SETTLE_NS);
 		return err;
 	}
 	const enum rank rank = dp_held_take(h, stop) && stop.kind != DP_STOP_EXEC ? rank_held(p, h) : UNFIT;
@@ -265,7 +265,7 @@ static struct dp_error *choose_once(const struct dp_process *p, uint64_t limit_n
 struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns, struct dp_held *ret)
 {
 	const uint64_t begin = dp_now_ns();
-	dp_stray_reap();
+	dp_late_stop_reap();
 	if (dp_process_start_time(p->pid) != p->start_time)
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 	for (;;) { /* a page fault or a short vfork is over soon; a timed call may not be */

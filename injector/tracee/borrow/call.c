@@ -195,7 +195,7 @@ static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, con
 		return NULL;
 	}
 	dp_held_release(&now);
-	dp_stray_settle(DP_SETTLE_NS);
+	dp_late_stop_settle(DP_SETTLE_NS);
 	h->seized = h->stopped = false;
 	h->exited = true;
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs one C function on a borrowed thread. Private to injector/; see call.c. */
-#ifndef DP_INJECTOR_CALL_H
-#define DP_INJECTOR_CALL_H
+#ifndef DP_INJECTOR_TRACEE_BORROW_CALL_H
+#define DP_INJECTOR_TRACEE_BORROW_CALL_H
 
 #include "injector/tracee/tracee.h"
 

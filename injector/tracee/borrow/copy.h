@@ -4,8 +4,8 @@
  * with other processes (except what the program itself shares), costs the process its page tables, and is not reported by the
  * program's wait() unless that asks for clones.
  */
-#ifndef DP_INJECTOR_COPY_H
-#define DP_INJECTOR_COPY_H
+#ifndef DP_INJECTOR_TRACEE_BORROW_COPY_H
+#define DP_INJECTOR_TRACEE_BORROW_COPY_H
 
 #include "injector/tracee/tracee.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads whose system calls go to a handler of the program. Private to the ptrace half of injector/; see dispatch.c. */
-#ifndef DP_INJECTOR_DISPATCH_H
-#define DP_INJECTOR_DISPATCH_H
+#ifndef DP_INJECTOR_TRACEE_BORROW_DISPATCH_H
+#define DP_INJECTOR_TRACEE_BORROW_DISPATCH_H
 
 #include "injector/tracee/tracee.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The auxiliary vector of a process that has just called exec. Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_AUXV_H
-#define DP_INJECTOR_AUXV_H
+#ifndef DP_INJECTOR_TRACEE_PROC_AUXV_H
+#define DP_INJECTOR_TRACEE_PROC_AUXV_H
 
 #include "injector/tracee/tracee.h"
 

@@ -5,7 +5,7 @@
  * fix.
  */
 #include "injector/tracee/proc/checks.h"
-#include "injector/tracee/proc/look.h"
+#include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
 
@@ -231,7 +231,7 @@ struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
 	return NULL;
 }
 
-struct dp_error *dp_process_look(pid_t pid, struct dp_process *ret)
+struct dp_error *dp_process_inspect(pid_t pid, struct dp_process *ret)
 {
 	struct dp_process p = {0};
 	DP_TRY(find_group(pid, &p));

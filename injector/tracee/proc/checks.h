@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_CHECKS_H
-#define DP_INJECTOR_CHECKS_H
+#ifndef DP_INJECTOR_TRACEE_PROC_CHECKS_H
+#define DP_INJECTOR_TRACEE_PROC_CHECKS_H
 
 #include "injector/tracee/tracee.h"
 

@@ -3,8 +3,8 @@
  * Limits on what dynprobe maps: those of the process, the machine, and dynprobe itself. Read before anything is done, so that a
  * refusal changes nothing, and again after a failed call in the target, to name the cause.
  */
-#ifndef DP_INJECTOR_LIMITS_H
-#define DP_INJECTOR_LIMITS_H
+#ifndef DP_INJECTOR_TRACEE_PROC_LIMITS_H
+#define DP_INJECTOR_TRACEE_PROC_LIMITS_H
 
 #include "injector/tracee/tracee.h"
 

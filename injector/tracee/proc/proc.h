@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads /proc of processes and threads. Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_PROC_H
-#define DP_INJECTOR_PROC_H
+#ifndef DP_INJECTOR_TRACEE_PROC_PROC_H
+#define DP_INJECTOR_TRACEE_PROC_PROC_H
 
 #include "base/buf.h"
 

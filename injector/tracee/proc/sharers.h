@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_INJECTOR_SHARERS_H
-#define DP_INJECTOR_SHARERS_H
+#ifndef DP_INJECTOR_TRACEE_PROC_SHARERS_H
+#define DP_INJECTOR_TRACEE_PROC_SHARERS_H
 
 #include "injector/tracee/tracee.h"
 

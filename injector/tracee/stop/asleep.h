@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds where a thread sleeps, without stopping it: docs/live-patching.md, "Threads that sleep". Private to injector/. */
-#ifndef DP_INJECTOR_ASLEEP_H
-#define DP_INJECTOR_ASLEEP_H
+#ifndef DP_INJECTOR_TRACEE_STOP_ASLEEP_H
+#define DP_INJECTOR_TRACEE_STOP_ASLEEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A child process that cleans up if dynprobe is killed. */
-#ifndef DP_INJECTOR_HEIR_H
-#define DP_INJECTOR_HEIR_H
+#ifndef DP_INJECTOR_TRACEE_STOP_CLEANUP_CHILD_H
+#define DP_INJECTOR_TRACEE_STOP_CLEANUP_CHILD_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_INJECTOR_EINTR_H
-#define DP_INJECTOR_EINTR_H
+#ifndef DP_INJECTOR_TRACEE_STOP_EINTR_H
+#define DP_INJECTOR_TRACEE_STOP_EINTR_H
 
 #include <stdbool.h>
 #include <stdint.h>

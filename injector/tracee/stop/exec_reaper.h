@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reaps seized threads that die while another is being seized; see exec_reaper.c. Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_UNDERTAKER_H
-#define DP_INJECTOR_UNDERTAKER_H
+#ifndef DP_INJECTOR_TRACEE_STOP_EXEC_REAPER_H
+#define DP_INJECTOR_TRACEE_STOP_EXEC_REAPER_H
 
 #include "injector/tracee/tracee.h"
 

@@ -384,7 +384,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 		dp_error_destroy(err);
 		err = dp_unstoppable(z->p, stuck);
 	}
-	dp_stray_settle(DP_SETTLE_NS);
+	dp_late_stop_settle(DP_SETTLE_NS);
 	dp_watchdog_stop();
 	return err;
 }
@@ -417,7 +417,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", p->pid);
 	*ret = (struct dp_freeze){0};
-	dp_stray_reap();
+	dp_late_stop_reap();
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
 		return gone(p);
@@ -454,7 +454,7 @@ static void let_go(struct dp_freeze *f, const struct dp_held *but)
 	bool stray = false;
 	for (unsigned turn = 0; turn <= LAST_TURN; turn++) {
 		if (turn == LAST_TURN && stray) /* threads that only wait can do so a little longer */
-			dp_stray_settle(STRAY_NS);
+			dp_late_stop_settle(STRAY_NS);
 		for (size_t i = 0; i < f->n; i++) {
 			struct dp_held *h = &f->thread[i];
 			if (h == but || turn_of(h) != turn)
@@ -475,7 +475,7 @@ void dp_thaw_all(struct dp_freeze *f)
 {
 	let_go(f, NULL);
 	f->end_ns = dp_now_ns();
-	dp_stray_settle(DYING_NS);
+	dp_late_stop_settle(DYING_NS);
 	dp_watchdog_stop();
 	free(f->thread);
 	f->thread = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stops of single threads, for freeze, borrow and launch. Private to the ptrace half of injector/. */
-#ifndef DP_INJECTOR_FREEZE_H
-#define DP_INJECTOR_FREEZE_H
+#ifndef DP_INJECTOR_TRACEE_STOP_FREEZE_H
+#define DP_INJECTOR_TRACEE_STOP_FREEZE_H
 
 #include "injector/tracee/tracee.h"
 
@@ -52,15 +52,15 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_C
 
 /*
  * Late stops. A thread that did not stop when asked cannot be detached either; it is released as soon as it stops.
- * dp_stray_settle() waits for that for a while. After it, every dp_mem_read() and every freeze checks (dp_stray_reap()), and so
- * does a timer's signal handler (dp_stray_look()): other work of ours may take long, and the thread must not stay stopped
- * meanwhile.
+ * dp_late_stop_settle() waits for that for a while. After it, every dp_mem_read() and every freeze checks (dp_late_stop_reap()),
+ * and so does a timer's signal handler (dp_late_stop_inspect()): other work of ours may take long, and the thread must not stay
+ * stopped meanwhile.
  */
-void dp_stray_add(pid_t tid);
-void dp_stray_reap(void);
-bool dp_stray_look(void);
-bool dp_stray_is_left(void);
+void dp_late_stop_add(pid_t tid);
+void dp_late_stop_reap(void);
+bool dp_late_stop_inspect(void);
+bool dp_late_stop_is_left(void);
 #define DP_SETTLE_NS UINT64_C(1000000000)
-void dp_stray_settle(uint64_t limit_ns);
+void dp_late_stop_settle(uint64_t limit_ns);
 
 #endif

@@ -156,14 +156,14 @@ void dp_held_release(struct dp_held *h)
 		 */
 		if (!h->held_at_ns)
 			ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-		dp_stray_add(h->tid);
+		dp_late_stop_add(h->tid);
 		h->seized = false;
 		return;
 	}
 	if (h->regs_changed)
 		ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs);
 	if (ptrace(PTRACE_DETACH, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
-		dp_stray_add(h->tid); /* dying */
+		dp_late_stop_add(h->tid); /* dying */
 	dp_holds_ended(h);
 	h->seized = h->stopped = false;
 }
@@ -214,7 +214,7 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
 
 static __thread pid_t *stray; /* per thread, as tracing is */
 static __thread size_t nstrays, stray_capacity;
-static volatile sig_atomic_t changing; /* the list is being changed; dp_stray_look() leaves it alone then */
+static volatile sig_atomic_t changing; /* the list is being changed; dp_late_stop_inspect() leaves it alone then */
 
 static void note_stray(pid_t tid)
 {
@@ -229,12 +229,12 @@ static void note_stray(pid_t tid)
 	stray[nstrays++] = tid;
 }
 
-void dp_stray_add(pid_t tid)
+void dp_late_stop_add(pid_t tid)
 {
 	changing = 1;
 	note_stray(tid);
 	changing = 0;
-	dp_watchdog_strays();
+	dp_watchdog_late_stops();
 }
 
 /* Releases it if it has stopped. True: it has not, and may yet. */
@@ -252,8 +252,8 @@ static bool may_stand_later(pid_t *tid)
 	return false;
 }
 
-/* Async-signal-safe: frees and allocates nothing. dp_stray_reap() handles threads that have ended. */
-bool dp_stray_look(void)
+/* Async-signal-safe: frees and allocates nothing. dp_late_stop_reap() handles threads that have ended. */
+bool dp_late_stop_inspect(void)
 {
 	const int saved = errno;
 	bool later = changing;
@@ -281,30 +281,30 @@ static void reap_strays(void)
 	nstrays = kept;
 	if (kept)
 		return;
-	dp_watchdog_no_strays();
+	dp_watchdog_no_late_stops();
 	free(stray);
 	stray = NULL;
 	stray_capacity = 0;
 }
 
-void dp_stray_reap(void)
+void dp_late_stop_reap(void)
 {
 	changing = 1;
 	reap_strays();
 	changing = 0;
 }
 
-bool dp_stray_is_left(void)
+bool dp_late_stop_is_left(void)
 {
 	return nstrays > 0;
 }
 
-void dp_stray_settle(uint64_t limit_ns)
+void dp_late_stop_settle(uint64_t limit_ns)
 {
 	uint64_t deadline = dp_now_ns() + limit_ns;
-	dp_stray_reap();
+	dp_late_stop_reap();
 	while (nstrays && dp_now_ns() < deadline) {
 		dp_stop_sleep(stray[0], dp_now_ns() + STRAY_NS);
-		dp_stray_reap();
+		dp_late_stop_reap();
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How long threads were stopped. Counted at each thread's release, so that no hold is missed. */
-#ifndef DP_INJECTOR_HOLDS_H
-#define DP_INJECTOR_HOLDS_H
+#ifndef DP_INJECTOR_TRACEE_STOP_HOLDS_H
+#define DP_INJECTOR_TRACEE_STOP_HOLDS_H
 
 #include "injector/tracee/tracee.h"
 

@@ -43,7 +43,7 @@ static size_t read_forced(const struct dp_process *p, dp_addr addr, uint8_t *buf
 size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n)
 {
 	struct iovec here = {buf, n}, there = {(void *)(uintptr_t)addr.v, n};
-	dp_stray_reap();
+	dp_late_stop_reap();
 	ssize_t got = process_vm_readv(p->alive, &here, 1, &there, 1, 0);
 	size_t done = got > 0 ? (size_t)got : 0;
 	if (done < n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Moving a thread while the signal of a fault at its pc is pending. */
-#ifndef DP_INJECTOR_MOVED_FAULT_H
-#define DP_INJECTOR_MOVED_FAULT_H
+#ifndef DP_INJECTOR_TRACEE_STOP_MOVED_FAULT_H
+#define DP_INJECTOR_TRACEE_STOP_MOVED_FAULT_H
 
 #include "injector/tracee/tracee.h"
 

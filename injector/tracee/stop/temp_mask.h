@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sets and restores a stopped thread's signal mask, also in a call with a temporary one (temp_mask.c). Private to injector/. */
-#ifndef DP_INJECTOR_MOMENT_H
-#define DP_INJECTOR_MOMENT_H
+#ifndef DP_INJECTOR_TRACEE_STOP_TEMP_MASK_H
+#define DP_INJECTOR_TRACEE_STOP_TEMP_MASK_H
 
 #include "injector/tracee/tracee.h"
 

@@ -79,7 +79,8 @@ static void light(void)
 static void be_continued(int sig)
 {
 	(void)sig;
-	if (!dp_stray_look() && !depth) /* else it would run until we end: the handler does not remove threads that have exited */
+	if (!dp_late_stop_inspect() &&
+	    !depth) /* else it would run until we end: the handler does not remove threads that have exited */
 		set(goad, 0, 0);
 }
 
@@ -91,7 +92,7 @@ static void take_signal(void)
 	goads = true;
 }
 
-void dp_watchdog_strays(void)
+void dp_watchdog_late_stops(void)
 {
 	if (dp_watchdog_is_off || !has_timers() || depth)
 		return;
@@ -106,7 +107,7 @@ static void stop_goading(void)
 	goads = false;
 }
 
-void dp_watchdog_no_strays(void)
+void dp_watchdog_no_late_stops(void)
 {
 	if (owner == getpid() && goads && !depth)
 		stop_goading();
@@ -137,7 +138,7 @@ void dp_watchdog_stop(void)
 		return;
 	dp_holds_over();
 	set(end, 0, 0);
-	if (dp_stray_is_left()) {
+	if (dp_late_stop_is_left()) {
 		set(goad, OFTEN_NS, OFTEN_NS);
 		return;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernel timers that resume, then kill, a tool that holds threads for too long (watchdog.c). */
-#ifndef DP_INJECTOR_WATCHDOG_H
-#define DP_INJECTOR_WATCHDOG_H
+#ifndef DP_INJECTOR_TRACEE_STOP_WATCHDOG_H
+#define DP_INJECTOR_TRACEE_STOP_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,10 +13,10 @@ extern bool dp_watchdog_is_off; /* set by a debugger: no timer is started */
 void dp_watchdog_start(void);
 /* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
-/* Some threads will stop late (dp_stray_add()): until they are released, a timer continues us and checks on them. */
-void dp_watchdog_strays(void);
+/* Some threads will stop late (dp_late_stop_add()): until they are released, a timer continues us and checks on them. */
+void dp_watchdog_late_stops(void);
 /* No such thread is left. */
-void dp_watchdog_no_strays(void);
+void dp_watchdog_no_late_stops(void);
 /* Changes the times of a running watchdog, from now on. */
 void dp_watchdog_limit(uint64_t limit_ns, uint64_t grace_ns);
 /* Restarts the times, for holds whose length depends on their work alone. Makes system calls only now and then. */

@@ -3,8 +3,8 @@
  * Matches Lua patterns (reference manual, 6.4.1) like Lua 5.4, with one difference: a long match checks whether the module's time
  * is up. Lua's own matcher could run for hours in C, where hooks do not run. Private to lua_pattern.c and lua_search.c.
  */
-#ifndef DP_PMODULES_LUA_PATTERN_H
-#define DP_PMODULES_LUA_PATTERN_H
+#ifndef DP_PMODULES_LUA_TEXT_LUA_PATTERN_H
+#define DP_PMODULES_LUA_TEXT_LUA_PATTERN_H
 
 #include "pmodules/lua/lua_internal.h"
 

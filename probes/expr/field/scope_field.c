@@ -53,7 +53,7 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 	for (size_t i = 0; i < fields->n; i++) {
 		const struct dp_field *g = &fields->field[i];
 		if (!strcmp(g->label ? g->label : g->name, f->label) && g->type == f->type && g->size == f->size &&
-		    g->source == f->source && g->reg == f->reg && g->shift == f->shift && g->look == f->look &&
+		    g->source == f->source && g->reg == f->reg && g->shift == f->shift && g->display == f->display &&
 		    same_expr(g->expr, f->expr) && same_expr(g->high, f->high))
 			return true;
 	}
@@ -115,7 +115,7 @@ static void describe(struct dp_field *f, const struct dp_operand *o)
 	                                        : DP_TYPE_UINT;
 	f->size = t->kind == DP_CTYPE_POINTER || !t->size || t->size > 8 ? 8 : (uint32_t)t->size;
 	f->hex = t->kind == DP_CTYPE_POINTER;
-	f->look = t->is_bool ? DP_LOOK_BOOL : t->is_char ? DP_LOOK_CHAR : t->look;
+	f->display = t->is_bool ? DP_DISPLAY_BOOL : t->is_char ? DP_DISPLAY_CHAR : t->display;
 	f->names = dp_enumeration_of(t);
 	/* A register alone is shown as bits, not as a number. */
 	if (t->is_word && o->value && o->value->kind == DP_EXPR_REG) {
@@ -210,7 +210,7 @@ static struct dp_error *field_halves(struct dp_fields_maker *m, const char *name
 
 struct dp_error *dp_field_wide(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o)
 {
-	const struct dp_field f = {.type = DP_TYPE_BYTES, .size = 16, .source = DP_SRC_MEMORY, .look = o->type->look};
+	const struct dp_field f = {.type = DP_TYPE_BYTES, .size = 16, .source = DP_SRC_MEMORY, .display = o->type->display};
 	const char *absent = NULL;
 	if (o->bits)
 		return dp_field_absent(m, name, label, o->type, "a bit-field of 128 bits, which dynprobe does not support");

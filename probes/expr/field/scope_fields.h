@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes fields from typed values. */
-#ifndef DP_PROBES_SCOPE_FIELDS_H
-#define DP_PROBES_SCOPE_FIELDS_H
+#ifndef DP_PROBES_EXPR_FIELD_SCOPE_FIELDS_H
+#define DP_PROBES_EXPR_FIELD_SCOPE_FIELDS_H
 
 #include "probes/record/fields_internal.h"
 #include "probes/expr/scope/scope_internal.h"

@@ -4,8 +4,8 @@
  * typed. It is compiled for each site: names are looked up in the blocks and inlined functions around it, values are located by
  * the location lists at its address. The result is struct dp_expr or struct dp_field.
  */
-#ifndef DP_PROBES_SCOPE_H
-#define DP_PROBES_SCOPE_H
+#ifndef DP_PROBES_EXPR_SCOPE_SCOPE_H
+#define DP_PROBES_EXPR_SCOPE_SCOPE_H
 
 #include "probes/expr/syntax/check.h"
 #include "probes/point/resolve.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Internals of a scope: what is known of the site, and the steps from names to struct dp_expr. */
-#ifndef DP_PROBES_SCOPE_INTERNAL_H
-#define DP_PROBES_SCOPE_INTERNAL_H
+#ifndef DP_PROBES_EXPR_SCOPE_SCOPE_INTERNAL_H
+#define DP_PROBES_EXPR_SCOPE_SCOPE_INTERNAL_H
 
 #include "probes/expr/syntax/ast.h"
 #include "probes/expr/scope/scope.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The expression language's syntax: the text as a tree. Names are resolved later (scope.h). */
-#ifndef DP_PROBES_AST_H
-#define DP_PROBES_AST_H
+#ifndef DP_PROBES_EXPR_SYNTAX_AST_H
+#define DP_PROBES_EXPR_SYNTAX_AST_H
 
 #include "base/error.h"
 #include "base/arena.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tokens of the language. */
-#ifndef DP_PROBES_AST_LEX_H
-#define DP_PROBES_AST_LEX_H
+#ifndef DP_PROBES_EXPR_SYNTAX_AST_LEX_H
+#define DP_PROBES_EXPR_SYNTAX_AST_LEX_H
 
 #include "probes/expr/syntax/ast.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files of the parser. */
-#ifndef DP_PROBES_AST_PARSE_H
-#define DP_PROBES_AST_PARSE_H
+#ifndef DP_PROBES_EXPR_SYNTAX_AST_PARSE_H
+#define DP_PROBES_EXPR_SYNTAX_AST_PARSE_H
 
 #include "probes/expr/syntax/ast_lex.h"
 #include "probes/record/lex.h"

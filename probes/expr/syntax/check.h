@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the text of an expression or of a -t argument says, without a program. */
-#ifndef DP_PROBES_CHECK_H
-#define DP_PROBES_CHECK_H
+#ifndef DP_PROBES_EXPR_SYNTAX_CHECK_H
+#define DP_PROBES_EXPR_SYNTAX_CHECK_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The printf form of a probe, 'foo "a=%d s=%s", a, str(s)': its fields are the arguments, displayed by the format. */
-#ifndef DP_PROBES_PRINTF_FORM_H
-#define DP_PROBES_PRINTF_FORM_H
+#ifndef DP_PROBES_EXPR_SYNTAX_PRINTF_FORM_H
+#define DP_PROBES_EXPR_SYNTAX_PRINTF_FORM_H
 
 #include "probes/record/fields.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The function around an address, and addresses as text. */
-#ifndef DP_PROBES_DESCRIBE_H
-#define DP_PROBES_DESCRIBE_H
+#ifndef DP_PROBES_IMAGE_FUNCTION_DESCRIBE_H
+#define DP_PROBES_IMAGE_FUNCTION_DESCRIBE_H
 
 #include "probes/image/image.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists all functions of a module: from its symbols, and from its unwind tables if they have no symbol. */
-#ifndef DP_PROBES_FUNCTIONS_H
-#define DP_PROBES_FUNCTIONS_H
+#ifndef DP_PROBES_IMAGE_FUNCTION_FUNCTIONS_H
+#define DP_PROBES_IMAGE_FUNCTION_FUNCTIONS_H
 
 #include "probes/image/image.h"
 

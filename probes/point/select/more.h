@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds more places for a name: overloads, PLT entries, inlined copies. */
-#ifndef DP_PROBES_MORE_H
-#define DP_PROBES_MORE_H
+#ifndef DP_PROBES_POINT_SELECT_MORE_H
+#define DP_PROBES_POINT_SELECT_MORE_H
 
 #include "probes/point/places.h"
 #include "probes/point/spec.h"

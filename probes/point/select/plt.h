@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds PLT entries: the stubs through which a module calls functions of other modules. */
-#ifndef DP_PROBES_PLT_H
-#define DP_PROBES_PLT_H
+#ifndef DP_PROBES_POINT_SELECT_PLT_H
+#define DP_PROBES_POINT_SELECT_PLT_H
 
 #include "probes/point/places.h"
 #include "probes/point/spec.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All places that a spec names. */
-#ifndef DP_PROBES_SELECT_H
-#define DP_PROBES_SELECT_H
+#ifndef DP_PROBES_POINT_SELECT_SELECT_H
+#define DP_PROBES_POINT_SELECT_SELECT_H
 
 #include "probes/point/places.h"
 #include "probes/point/spec.h"

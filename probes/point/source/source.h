@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Places that the source names: lines, functions of a file, inlined functions. */
-#ifndef DP_PROBES_SOURCE_H
-#define DP_PROBES_SOURCE_H
+#ifndef DP_PROBES_POINT_SOURCE_SOURCE_H
+#define DP_PROBES_POINT_SOURCE_SOURCE_H
 
 #include "probes/debug/debug.h"
 #include "probes/point/places.h"

@@ -3,8 +3,8 @@
  * USDT markers (sys/sdt.h): a nop in the text, and a note in .note.stapsdt with its address, name, the location of its arguments,
  * and an optional 16-bit counter (the semaphore). The program prepares the arguments only if the semaphore is not 0.
  */
-#ifndef DP_PROBES_USDT_H
-#define DP_PROBES_USDT_H
+#ifndef DP_PROBES_POINT_USDT_USDT_H
+#define DP_PROBES_POINT_USDT_USDT_H
 
 #include "probes/point/usdt/usdt_args.h"
 #include "probes/image/image.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An argument of a USDT marker, from its operand string: `-4@%eax`, `8@-16(%rbp)`, `-8@(%rax,%rbx,4)`, `4@$5`, `8@foo(%rip)`. */
-#ifndef DP_PROBES_USDT_ARGS_H
-#define DP_PROBES_USDT_ARGS_H
+#ifndef DP_PROBES_POINT_USDT_USDT_ARGS_H
+#define DP_PROBES_POINT_USDT_USDT_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>

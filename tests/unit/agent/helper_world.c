@@ -71,7 +71,7 @@ uint32_t world_set_tid(uint32_t tid)
 	return (uint32_t)gettid();
 }
 
-static void init_agent(struct dp_world *w, uint32_t nslots, enum dp_identity identity)
+static void init_agent(struct dp_debug_ctx *w, uint32_t nslots, enum dp_identity identity)
 {
 	struct dp_agent *a = map(sizeof(*a), MAP_PRIVATE);
 
@@ -86,7 +86,7 @@ static void init_agent(struct dp_world *w, uint32_t nslots, enum dp_identity ide
 	w->agent = a;
 }
 
-static void init_control(struct dp_world *w, uint32_t nslots, uint64_t ring_size)
+static void init_control(struct dp_debug_ctx *w, uint32_t nslots, uint64_t ring_size)
 {
 	struct dp_control *c = w->control;
 
@@ -100,9 +100,9 @@ static void init_control(struct dp_world *w, uint32_t nslots, uint64_t ring_size
 	c->magic = DP_MAGIC;
 }
 
-struct dp_world *world_create(uint32_t nslots, uint64_t ring_size, enum dp_identity identity)
+struct dp_debug_ctx *world_create(uint32_t nslots, uint64_t ring_size, enum dp_identity identity)
 {
-	struct dp_world *w = calloc(1, sizeof(*w));
+	struct dp_debug_ctx *w = calloc(1, sizeof(*w));
 
 	w->size = 8192 + ((nslots * sizeof(struct dp_slot) + 4095) & ~UINT64_C(4095)) + nslots * ring_size;
 	w->control = map(w->size, MAP_SHARED | MAP_NORESERVE);
@@ -124,7 +124,7 @@ struct dp_world *world_create(uint32_t nslots, uint64_t ring_size, enum dp_ident
 	return w;
 }
 
-void world_destroy(struct dp_world *w)
+void world_destroy(struct dp_debug_ctx *w)
 {
 	munmap(w->control, w->size);
 	munmap(w->agent, sizeof(*w->agent));
@@ -149,14 +149,14 @@ static struct dp_reservation fast_path(const struct dp_agent *a, uint32_t reserv
 	return (struct dp_reservation){(struct dp_record *)(uintptr_t)(slot->base + (pos & slot->mask)), slot};
 }
 
-struct dp_reservation world_reserve(struct dp_world *w, unsigned probe)
+struct dp_reservation world_reserve(struct dp_debug_ctx *w, unsigned probe)
 {
 	struct dp_reservation r = fast_path(w->agent, w->desc[probe].reserve);
 
 	return r.record ? r : w->acquire(&w->desc[probe]);
 }
 
-bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n)
+bool world_hit(struct dp_debug_ctx *w, unsigned probe, const void *payload, size_t n)
 {
 	struct dp_reservation r = world_reserve(w, probe);
 	struct dp_capture capture = {.record = r.record, .slot = r.slot, .desc = &w->desc[probe]};
@@ -171,7 +171,7 @@ bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n
 	return true;
 }
 
-unsigned world_hits(struct dp_world *w, unsigned n)
+unsigned world_hits(struct dp_debug_ctx *w, unsigned n)
 {
 	unsigned recorded = 0;
 
@@ -180,7 +180,7 @@ unsigned world_hits(struct dp_world *w, unsigned n)
 	return recorded;
 }
 
-uint64_t world_lost(const struct dp_world *w)
+uint64_t world_lost(const struct dp_debug_ctx *w)
 {
 	uint64_t n = 0;
 

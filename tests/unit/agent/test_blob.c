@@ -133,7 +133,7 @@ static void expect_preserved(const struct machine *in, const struct machine *out
 	cr_assert_eq(in->flags & DF, out->flags & DF);
 }
 
-static struct machine acquire(struct dp_world *w, bool df, uint64_t shift)
+static struct machine acquire(struct dp_debug_ctx *w, bool df, uint64_t shift)
 {
 	struct machine in = {.flags = 0x202u | (df ? DF : 0)}, out;
 
@@ -147,7 +147,7 @@ static struct machine acquire(struct dp_world *w, bool df, uint64_t shift)
 
 Test(blob, thunk_returns_record_and_slot_and_keeps_the_rest)
 {
-	struct dp_world *w = world_create(2, 16384, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(2, 16384, DP_ID_SELF);
 
 	for (uint64_t i = 0; i < 16; i++) {
 		struct machine out = acquire(w, i & 1, i * 8 % 64);
@@ -160,7 +160,7 @@ Test(blob, thunk_returns_record_and_slot_and_keeps_the_rest)
 
 Test(blob, thunk_returns_no_record_when_lost)
 {
-	struct dp_world *w = world_create(1, 16384, DP_ID_TID);
+	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_TID);
 
 	while (acquire(w, true, 8).gpr[1])
 		;
@@ -211,7 +211,7 @@ Test(blob, questions_are_answered_and_keep_the_rest)
 /* The longest way: table miss, walk, claim, announcement, wrap. */
 Test(blob, thunk_uses_less_than_512_bytes_of_stack)
 {
-	struct dp_world *w = world_create(64, 16384, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(64, 16384, DP_ID_SELF);
 	size_t most = 0;
 
 	for (int i = 0; i < 1000; i++) {
@@ -232,7 +232,7 @@ Test(blob, thunk_uses_less_than_512_bytes_of_stack)
 /* The same with a full ring that gives up its oldest records, and no slot but that of a thread that is gone. */
 Test(blob, flight_recorder_stays_inside_the_thunks_promises)
 {
-	struct dp_world *w = world_create(1, 16384, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_SELF);
 	size_t most = 0;
 
 	w->control->overwrite = 1;
@@ -258,7 +258,7 @@ Test(blob, flight_recorder_stays_inside_the_thunks_promises)
 
 Test(blob, records_through_the_blob_are_those_of_the_contract)
 {
-	struct dp_world *w = world_create(2, 16384, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(2, 16384, DP_ID_SELF);
 	void (*finish)(struct dp_capture *) = (void (*)(struct dp_capture *))(uintptr_t)symbol(DP_SYM_FINISH);
 	void (*read)(struct dp_capture *, const struct dp_op *) =
 	        (void (*)(struct dp_capture *, const struct dp_op *))(uintptr_t)symbol(DP_SYM_READ);
@@ -289,7 +289,7 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 
 static uint8_t *thunk;
 static void (*blob_finish)(struct dp_capture *capture);
-static struct dp_world *load_world;
+static struct dp_debug_ctx *load_world;
 static _Thread_local uint64_t *my_recorded;
 static uint64_t tried;
 

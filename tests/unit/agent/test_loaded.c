@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 
 static void begin(void)
 {

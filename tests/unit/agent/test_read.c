@@ -9,7 +9,7 @@
 
 #define PAGE 4096u
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 static struct dp_capture capture;
 static uint8_t *pages; /* two readable pages between two that are not */
 

@@ -11,7 +11,7 @@
 
 #define RING (1u << 20)
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 
 static void set_up(uint32_t nslots, uint64_t first, uint64_t pool)
 {

@@ -7,7 +7,7 @@
 
 #define WORLD_PROBES 12
 
-struct dp_world {
+struct dp_debug_ctx {
 	struct dp_control *control; /* MAP_SHARED, like the memfd */
 	size_t size;
 	struct dp_lost *lost;
@@ -21,17 +21,17 @@ struct dp_world {
 };
 
 /* `reserve` of every probe starts as 64. */
-struct dp_world *world_create(uint32_t nslots, uint64_t ring_size, enum dp_identity identity);
-void world_destroy(struct dp_world *w);
+struct dp_debug_ctx *world_create(uint32_t nslots, uint64_t ring_size, enum dp_identity identity);
+void world_destroy(struct dp_debug_ctx *w);
 
 /* A hit up to the reservation: the fast path of a stub, then the slow one. record is NULL if it is lost. */
-struct dp_reservation world_reserve(struct dp_world *w, unsigned probe);
+struct dp_reservation world_reserve(struct dp_debug_ctx *w, unsigned probe);
 /* A whole hit with n bytes of payload. False if it was lost. */
-bool world_hit(struct dp_world *w, unsigned probe, const void *payload, size_t n);
+bool world_hit(struct dp_debug_ctx *w, unsigned probe, const void *payload, size_t n);
 /* n hits of probe 0, whose payload counts them; how many were recorded. */
-unsigned world_hits(struct dp_world *w, unsigned n);
+unsigned world_hits(struct dp_debug_ctx *w, unsigned n);
 /* The sum of all counters of all probes. */
-uint64_t world_lost(const struct dp_world *w);
+uint64_t world_lost(const struct dp_debug_ctx *w);
 
 /* Where glibc keeps the thread id, from %fs:0. */
 uint32_t world_tid_offset(void);

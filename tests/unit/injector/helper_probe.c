@@ -341,13 +341,13 @@ void pr_as_nobody(void (*target)(void), void (*tool)(pid_t))
 
 struct dp_resident *pr_only(struct dp_target *t)
 {
-	cr_assert_eq(dp_target_nstanding(t), 1);
+	cr_assert_eq(dp_target_nresidents(t), 1);
 	return dp_target_resident(t, 0);
 }
 
 struct dp_resident *pr_named(struct dp_target *t, const char *manifest)
 {
-	for (size_t i = 0; i < dp_target_nstanding(t); i++)
+	for (size_t i = 0; i < dp_target_nresidents(t); i++)
 		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), manifest))
 			return dp_target_resident(t, i);
 	return NULL;

@@ -69,7 +69,7 @@ struct dp_snap_thread *stopped_run(struct stopped *s, void (*child)(void), const
 	char *maps = maps_of(s->pid);
 	check(dp_image_create(maps, "", s->pid, &s->image));
 	free(maps);
-	check(dp_world_create(s->image, read_child, s, &s->world));
+	check(dp_debug_ctx_create(s->image, read_child, s, &s->world));
 	check(dp_extract_create(s->world, options, &s->extract));
 	s->snapshot = dp_snapshot_create();
 	struct dp_snap_thread *t = dp_extract_thread(s->extract, &s->thread, s->snapshot);
@@ -83,7 +83,7 @@ void stopped_fini(struct stopped *s)
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, NULL, 0);
 	dp_extract_destroy(s->extract);
-	dp_world_destroy(s->world);
+	dp_debug_ctx_destroy(s->world);
 	dp_image_destroy(s->image);
 	dp_snapshot_destroy(s->snapshot);
 }

@@ -8,7 +8,7 @@
 struct stopped {
 	pid_t pid;
 	struct dp_image *image;
-	struct dp_world *world;
+	struct dp_debug_ctx *world;
 	struct dp_extract *extract;
 	struct dp_snapshot *snapshot;
 	struct dp_stopped_thread thread;

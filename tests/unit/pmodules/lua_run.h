@@ -6,7 +6,7 @@
 #ifndef TEST_LUA_RUN_H
 #define TEST_LUA_RUN_H
 
-#include "fake_world.h"
+#include "fake_debug_ctx.h"
 #include "pmodules/host/host.h"
 #include "pmodules/load/load.h"
 
@@ -278,7 +278,7 @@ static inline void lua_take(struct lua_run *r)
 	struct dp_snap_thread *t;
 	dp_host_begin(r->host, r->snapshot);
 	dp_host_preattach(r->host);
-	dp_host_set_world(r->host, (struct dp_world *)(uintptr_t)1); /* fake_world.h looks at none */
+	dp_host_set_debug_ctx(r->host, (struct dp_debug_ctx *)(uintptr_t)1); /* fake_debug_ctx.h looks at none */
 	dp_host_attach(r->host);
 	DL_FOREACH(r->snapshot->threads, t)
 	dp_host_thread(r->host, t);

@@ -67,7 +67,7 @@ struct answer random_ask(uint64_t operand, const struct dp_ask *ask)
 {
 	static const enum dp_match match[] = {
 	        [DP_ASK_EQUAL] = DP_MATCH_EQUAL, [DP_ASK_PREFIX] = DP_MATCH_PREFIX, [DP_ASK_GLOB] = DP_MATCH_GLOB};
-	const struct dp_expr_world world = {.read = read_self};
+	const struct dp_expr_env world = {.read = read_self};
 	struct dp_expr at = {.kind = DP_EXPR_CONST, .value = operand};
 	struct dp_expr e = {.kind = DP_EXPR_LOAD, .size = ask->size, .a = &at};
 	struct answer a = {0, 1};

@@ -23,7 +23,7 @@ static struct dp_thread thread_of(uint64_t key, uint32_t tid)
 }
 
 /* The slot that this key and tid get, announced. */
-static struct dp_slot *get(struct dp_world *w, uint64_t key, uint32_t tid)
+static struct dp_slot *get(struct dp_debug_ctx *w, uint64_t key, uint32_t tid)
 {
 	struct dp_thread t = thread_of(key, tid);
 	struct dp_slot *slot = dp_thread_slot(w->agent, &t);
@@ -34,7 +34,7 @@ static struct dp_slot *get(struct dp_world *w, uint64_t key, uint32_t tid)
 }
 
 /* What the tool does with the slot of a thread that is gone. */
-static void reap(struct dp_world *w, struct dp_slot *slot)
+static void reap(struct dp_debug_ctx *w, struct dp_slot *slot)
 {
 	world_drain(slot, NULL, NULL);
 	*dp_slot_word(slot) = dp_slot_pack(0, DP_SLOT_DEAD);
@@ -43,7 +43,7 @@ static void reap(struct dp_world *w, struct dp_slot *slot)
 
 Test(thread, same_thread_keeps_its_slot)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	struct dp_slot *slot = get(w, 0x7f0000001000, 100);
 
 	cr_expect_eq(slot, &w->slots[0]);
@@ -63,7 +63,7 @@ static void last_tid(const struct dp_record *r, void *data)
 
 Test(thread, reused_tcb_announces_the_new_thread_in_the_same_slot)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	struct dp_slot *slot = get(w, 0x7f0000001000, 100);
 	uint64_t tid = 0;
 
@@ -81,7 +81,7 @@ Test(thread, reused_tcb_announces_the_new_thread_in_the_same_slot)
 /* The DP_RECORD_THREAD finds no room: the hit is lost as full, and none is ever recorded under the old name. */
 Test(thread, no_room_to_announce_loses_the_hit_and_keeps_the_slot_unannounced)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	uint32_t real = (uint32_t)gettid();
 
 	w->desc[0].reserve = 16;
@@ -108,7 +108,7 @@ Test(thread, no_room_to_announce_loses_the_hit_and_keeps_the_slot_unannounced)
 
 Test(thread, slot_taken_over_by_another_thread_is_left_to_it)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	struct dp_slot *slot = get(w, 0x7f0000001000, 100);
 
 	reap(w, slot);
@@ -123,7 +123,7 @@ Test(thread, slot_taken_over_by_another_thread_is_left_to_it)
 /* Suspected by the tool: the owner's next hit makes sure that the tool's next step fails. */
 Test(thread, suspected_owner_takes_its_slot_back)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	struct dp_slot *slot = get(w, 0x7f0000001000, 100);
 	uint64_t suspect = dp_slot_pack(100 | DP_TID_SUSPECT, DP_SLOT_USED);
 
@@ -138,7 +138,7 @@ Test(thread, suspected_owner_takes_its_slot_back)
 
 Test(thread, exhausted_slots_are_counted_and_found_again_when_freed)
 {
-	struct dp_world *w = world_create(3, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(3, RING, DP_ID_SELF);
 	uint32_t real = (uint32_t)gettid();
 
 	for (uint32_t i = 0; i < 3; i++)
@@ -155,7 +155,7 @@ Test(thread, exhausted_slots_are_counted_and_found_again_when_freed)
 /* Keys that all hash to one place: beyond the reach of the table they still find their slot, by walking the slots. */
 Test(thread, colliding_keys_all_keep_their_slots)
 {
-	struct dp_world *w = world_create(200, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(200, RING, DP_ID_SELF);
 	uint64_t keys[200], place = (UINT64_C(0x1000) * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
 	unsigned n = 0;
 
@@ -171,7 +171,7 @@ Test(thread, colliding_keys_all_keep_their_slots)
 /* Far more threads, one after the other, than the table has entries. */
 static void churn(enum dp_identity identity)
 {
-	struct dp_world *w = world_create(4, RING, identity);
+	struct dp_debug_ctx *w = world_create(4, RING, identity);
 
 	for (uint32_t i = 0; i < 5 * DP_TABLE_SIZE; i++) {
 		uint64_t key = identity == DP_ID_TID ? 1000 + i : 0x7f0000000000 + (uint64_t)i * 0x801000;
@@ -196,7 +196,7 @@ Test(thread, table_survives_many_short_threads_known_by_id)
 
 Test(thread, ids_spread_over_the_table)
 {
-	struct dp_world *w = world_create(1000, RING, DP_ID_TID);
+	struct dp_debug_ctx *w = world_create(1000, RING, DP_ID_TID);
 	unsigned used = 0;
 
 	for (uint32_t i = 0; i < 1000; i++)
@@ -209,7 +209,7 @@ Test(thread, ids_spread_over_the_table)
 
 Test(thread, lost_table_entry_does_not_cost_a_second_slot)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	struct dp_slot *slot = get(w, 0x7f0000001000, 100);
 
 	memset(w->agent->table, 0, sizeof(w->agent->table));
@@ -220,7 +220,7 @@ Test(thread, lost_table_entry_does_not_cost_a_second_slot)
 
 Test(thread, fork_child_records_nothing_and_is_counted)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 	uint64_t head;
 	int status = -1;
 
@@ -241,7 +241,7 @@ Test(thread, fork_child_records_nothing_and_is_counted)
 /* It runs in its parent's memory, on its parent's thread pointer, while the parent waits: its hits count as the parent's. */
 Test(thread, vfork_child_records_in_its_parents_slot)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
 
 	cr_assert(world_hit(w, 0, "", 0));
 	if (vfork() == 0) {
@@ -262,7 +262,7 @@ static int raw_clone(void *arg)
 
 Test(thread, raw_clone_with_foreign_tls_is_told_apart_by_id)
 {
-	struct dp_world *w = world_create(8, RING, DP_ID_TID);
+	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_TID);
 	char *stack = malloc(65536);
 	int status = -1;
 
@@ -278,7 +278,7 @@ Test(thread, raw_clone_with_foreign_tls_is_told_apart_by_id)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-static struct dp_world *race_world;
+static struct dp_debug_ctx *race_world;
 static pthread_barrier_t barrier;
 static uint64_t signalled, signalled_lost;
 

@@ -6,7 +6,7 @@
 
 #define RING 16384u
 
-static struct dp_capture begin(struct dp_world *w, unsigned probe, uint32_t reserve)
+static struct dp_capture begin(struct dp_debug_ctx *w, unsigned probe, uint32_t reserve)
 {
 	struct dp_reservation r;
 	struct dp_capture capture;
@@ -20,7 +20,7 @@ static struct dp_capture begin(struct dp_world *w, unsigned probe, uint32_t rese
 
 Test(finish, gives_back_what_was_not_needed)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 
 	for (uint32_t used = 0; used <= 184; used++) {
 		struct dp_capture c = begin(w, 0, 200);
@@ -41,7 +41,7 @@ Test(finish, gives_back_what_was_not_needed)
 
 Test(finish, keeps_the_size_when_a_nested_record_follows)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	struct dp_capture outer = begin(w, 0, 200), inner = begin(w, 1, 64);
 	uint64_t head;
 
@@ -60,7 +60,7 @@ Test(finish, keeps_the_size_when_a_nested_record_follows)
 
 Test(finish, is_invisible_until_committed)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	struct dp_capture c = begin(w, 0, 64);
 
 	c.record->tsc = 1;
@@ -75,7 +75,7 @@ Test(finish, is_invisible_until_committed)
 /* The record in front of the ring's end: its end and the ring's start have the same offset. */
 Test(finish, trims_at_the_end_of_the_ring)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	struct dp_capture c = begin(w, 0, 64);
 	uint64_t end;
 

@@ -11,7 +11,7 @@
 
 #define RING 16384u
 
-static struct dp_slot *slot_of(struct dp_world *w)
+static struct dp_slot *slot_of(struct dp_debug_ctx *w)
 {
 	struct dp_reservation r = world_reserve(w, 0);
 	struct dp_capture capture = {.record = r.record, .slot = r.slot, .desc = &w->desc[0]};
@@ -22,7 +22,7 @@ static struct dp_slot *slot_of(struct dp_world *w)
 	return r.slot;
 }
 
-static bool all_zero(const struct dp_world *w)
+static bool all_zero(const struct dp_debug_ctx *w)
 {
 	const uint64_t *words = (const uint64_t *)(const void *)w->rings;
 
@@ -34,7 +34,7 @@ static bool all_zero(const struct dp_world *w)
 
 Test(ring, first_record_of_a_slot_names_the_thread)
 {
-	struct dp_world *w = world_create(4, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(4, RING, DP_ID_SELF);
 	struct dp_record *r = (struct dp_record *)w->rings;
 
 	cr_assert(world_hit(w, 2, "12345678", 8));
@@ -51,7 +51,7 @@ Test(ring, first_record_of_a_slot_names_the_thread)
 /* Every size of record meets every offset in front of the ring's end. */
 Test(ring, wraps_at_every_offset_with_every_size)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	struct dp_slot *slot = slot_of(w);
 
 	for (uint32_t size = 16; size <= 160; size += 8) {
@@ -78,7 +78,7 @@ Test(ring, wraps_at_every_offset_with_every_size)
 
 Test(ring, full_ring_loses_and_counts_and_never_overwrites)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	unsigned recorded = 0, lost = 0;
 
 	w->desc[0].reserve = 48;
@@ -96,7 +96,7 @@ Test(ring, full_ring_loses_and_counts_and_never_overwrites)
 
 Test(ring, limit_is_never_too_high_whatever_the_tail)
 {
-	struct dp_world *w = world_create(1, RING, DP_ID_SELF);
+	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
 	struct dp_slot *slot = slot_of(w);
 
 	srand(1);
@@ -116,7 +116,7 @@ Test(ring, limit_is_never_too_high_whatever_the_tail)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static struct dp_world *storm_world;
+static struct dp_debug_ctx *storm_world;
 static volatile uint64_t nested_recorded, nested_lost;
 
 static void on_signal(int signo)

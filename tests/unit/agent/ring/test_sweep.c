@@ -11,7 +11,7 @@
 #define RING  16384u
 #define SLOTS 4u
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 
 static void begin(void)
 {

@@ -148,7 +148,7 @@ Test(hidden_leave, so_it_does_with_all_threads_held)
 	pid_t pid = tr_spawn(target);
 	struct dp_target *t = installed(pid);
 	stop_between(pid);
-	tr_ok(dp_freeze_patiently(t, &f));
+	tr_ok(dp_freeze_with_retry(t, &f));
 	tr_ok(dp_restore_held(t, &t->in, NULL, &f, &report));
 	dp_thaw_all(&f);
 	cr_assert(!report.occupied);
@@ -166,7 +166,7 @@ Test(hidden_leave, a_later_try_waits_for_the_handler_as_well)
 	cr_assert(tr_await_value(&tr->value[IN_HANDLER], 1));
 	for (int i = 0; i < 3; i++) {
 		struct dp_freeze f = {0};
-		tr_ok(dp_freeze_patiently(t, &f));
+		tr_ok(dp_freeze_with_retry(t, &f));
 		tr_ok(dp_restore_held(t, &t->in, NULL, &f, &report));
 		dp_thaw_all(&f);
 		cr_assert(report.occupied, "try %d", i);

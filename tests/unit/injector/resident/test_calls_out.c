@@ -78,7 +78,7 @@ static bool is_doubted(struct dp_target *t)
 	t->in.calls_out = true;
 	for (int i = 0; i < 200 && !strstr(why, "may return into a probe"); i++) {
 		struct dp_freeze f = {0};
-		tr_ok(dp_freeze_patiently(t, &f));
+		tr_ok(dp_freeze_with_retry(t, &f));
 		dp_quiesce(t, &t->in, &f, why);
 		dp_thaw_all(&f);
 		tr_sleep_us(5000);
@@ -118,7 +118,7 @@ static bool found(pid_t pid, bool hook, bool older)
 	tr_ok(dp_target_keep(t, "{}"));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 1);
+	cr_assert_eq(dp_target_nresidents(t), 1);
 	const bool calls_out = dp_target_resident(t, 0)->in.calls_out;
 	dp_target_close(t);
 	return calls_out;

@@ -88,7 +88,7 @@ static void keep(pid_t pid)
 
 static struct dp_resident *hidden(struct dp_target *t)
 {
-	for (size_t i = 0; i < dp_target_nstanding(t); i++)
+	for (size_t i = 0; i < dp_target_nresidents(t); i++)
 		if (!strcmp(dp_resident_manifest(dp_target_resident(t, i)), "hidden"))
 			return dp_target_resident(t, i);
 	return NULL;

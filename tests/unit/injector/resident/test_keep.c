@@ -110,7 +110,7 @@ Test(keep, several_groups_stand_side_by_side)
 	pr_attach_one(pid, PR_FOO, "first");
 	pr_attach_one(pid, PR_BAR, "second");
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 2);
+	cr_assert_eq(dp_target_nresidents(t), 2);
 	struct dp_resident *a = dp_target_resident(t, 0), *b = dp_target_resident(t, 1);
 	struct dp_resident *first = strcmp(dp_resident_manifest(a), "first") ? b : a, *second = first == a ? b : a;
 	cr_assert_str_eq(dp_resident_manifest(second), "second");
@@ -196,7 +196,7 @@ Test(keep, fork_of_a_probed_process_is_cleaned_and_its_parent_is_not)
 	pr_goes_on();
 	cr_assert(!pr_original(child, PR_FOO));
 	struct dp_target *t = pr_open(child, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 0);
+	cr_assert_eq(dp_target_nresidents(t), 0);
 	dp_target_close(t);
 	cr_assert(pr_original(child, PR_FOO) && pr_original(child, PR_BAR));
 	cr_assert_eq(pr_mappings(child), 0);

@@ -86,7 +86,7 @@ Test(recover, group_as_it_should_be)
 {
 	pid_t pid = start();
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 1);
+	cr_assert_eq(dp_target_nresidents(t), 1);
 	cr_assert(dp_resident_retired(dp_target_resident(t, 0), 0), "its bytes are not there");
 	cr_assert_not(dp_resident_retired(dp_target_resident(t, 0), 1));
 	struct dp_remove_report report;
@@ -102,7 +102,7 @@ Test(recover, smaller_rooms_of_an_older_tool_are_used_as_they_are)
 	pid_t pid = start();
 	control->manifest_size = DP_MANIFEST_MAX / 4;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 1);
+	cr_assert_eq(dp_target_nresidents(t), 1);
 	cr_assert_str_eq(dp_resident_manifest(dp_target_resident(t, 0)), "{}");
 	tr_ok(dp_resident_set_manifest(dp_target_resident(t, 0), "{\"dynprobe\":1}"));
 	cr_assert_eq(control->manifest_offset, TEXT + DP_MANIFEST_MAX / 4);
@@ -189,7 +189,7 @@ Test(recover, sink_is_left_alone)
 	pid_t pid = start();
 	control->magic = DP_SINK_MAGIC;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	cr_assert_eq(dp_target_nstanding(t), 0);
+	cr_assert_eq(dp_target_nresidents(t), 0);
 	dp_target_close(t);
 	cr_assert_eq(pr_mappings(pid), 2);
 	tr_kill(pid);
@@ -229,7 +229,7 @@ Test(recover, view_of_another_tool_is_left_alone)
 		heap_behind = i;
 		pid_t pid = tr_spawn(view_only);
 		struct dp_target *t = pr_open(pid, PR_GATES);
-		cr_assert_eq(dp_target_nstanding(t), 0);
+		cr_assert_eq(dp_target_nresidents(t), 0);
 		dp_target_close(t);
 		cr_assert_eq(pr_mappings(pid), 1);
 		tr_kill(pid);
@@ -252,7 +252,7 @@ Test(recover, random_words_are_survived)
 		control->kept = 1; /* what was not kept is taken out, and would be gone */
 		control->abi = DP_ABI_VERSION;
 		struct dp_error *err = dp_target_open(pid, PR_GATES, &t);
-		for (size_t s = 0; !err && s < dp_target_nstanding(t); s++) {
+		for (size_t s = 0; !err && s < dp_target_nresidents(t); s++) {
 			struct dp_loss loss;
 			struct dp_resident *standing = dp_target_resident(t, s);
 			dp_resident_loss(standing, 0, &loss);

@@ -59,9 +59,9 @@ static void remove_all(pid_t pid)
 {
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
-	for (size_t i = 0; i < dp_target_nstanding(t); i++)
+	for (size_t i = 0; i < dp_target_nresidents(t); i++)
 		tr_ok(dp_resident_remove(dp_target_resident(t, i), NULL, &report));
-	cr_expect(!dp_target_nstanding(t) || (!report.left_bytes && !report.left_sites), "%s", report.why);
+	cr_expect(!dp_target_nresidents(t) || (!report.left_bytes && !report.left_sites), "%s", report.why);
 	dp_target_close(t);
 }
 
@@ -115,7 +115,7 @@ static long run_killed(void (*tool)(pid_t), pid_t target, long at)
 
 static bool claimed(struct dp_target *t, unsigned which)
 {
-	for (size_t i = 0; i < dp_target_nstanding(t); i++) {
+	for (size_t i = 0; i < dp_target_nresidents(t); i++) {
 		struct dp_resident *s = dp_target_resident(t, i);
 		for (unsigned k = 0; k < dp_resident_nprobes(s); k++)
 			if (dp_resident_site(s, k) == pr_addr(which))
@@ -131,7 +131,7 @@ static void whole(pid_t pid, long at)
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	for (unsigned which = PR_FOO; which <= PR_BAZ; which += PR_BAZ)
 		cr_assert(claimed(t, which) != pr_original(pid, which), "function %u after stop %ld", which, at);
-	for (size_t i = 0; i < dp_target_nstanding(t); i++) {
+	for (size_t i = 0; i < dp_target_nresidents(t); i++) {
 		const char *text = dp_resident_manifest(dp_target_resident(t, i));
 		cr_assert(!strcmp(text, "old") || !strcmp(text, "new") || !strcmp(text, "being recorded"), "%s", text);
 		for (unsigned k = 0; k < dp_resident_nprobes(dp_target_resident(t, i)); k++)

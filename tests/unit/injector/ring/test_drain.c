@@ -12,7 +12,7 @@
 
 #define RING 16384u
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 static struct dp_drain *d;
 
 static void set_up(uint32_t nslots, uint64_t ring_size)

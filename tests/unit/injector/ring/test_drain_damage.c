@@ -13,7 +13,7 @@
 
 #define RING 16384u
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 static struct dp_drain *d;
 static uint64_t hits, checksum;
 

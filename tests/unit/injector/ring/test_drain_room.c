@@ -15,7 +15,7 @@
 #define PAGE  4096u
 #define LOOKS 8 /* more than a calm thread keeps its memory for */
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 static struct dp_drain *d;
 static unsigned seen;
 static bool living;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct dp_world *w;
+static struct dp_debug_ctx *w;
 static struct dp_drain *d;
 
 enum { THREADS = 6, HITS = 150000 };

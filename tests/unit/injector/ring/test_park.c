@@ -38,7 +38,7 @@ Test(park, a_hit_is_taken_at_each_hold_and_goes_on_when_all_was_seen)
 	struct dp_target t = target(getpid());
 	struct dp_park_hit hit;
 	parked(DP_PARK_PARKED, getpid());
-	cr_assert(dp_park_look(&t, &hit));
+	cr_assert(dp_park_inspect(&t, &hit));
 	cr_expect_not(dp_park_waits(&t, &hit), "it is not taken yet");
 	for (int i = 0; i < 3; i++) {
 		cr_expect(dp_park_take(&t, &hit));
@@ -62,7 +62,7 @@ Test(park, a_hit_that_was_taken_in_vain_goes_without)
 	struct dp_target t = target(getpid());
 	struct dp_park_hit hit;
 	parked(DP_PARK_PARKED, getpid());
-	cr_assert(dp_park_look(&t, &hit) && dp_park_take(&t, &hit));
+	cr_assert(dp_park_inspect(&t, &hit) && dp_park_take(&t, &hit));
 	cr_expect(dp_park_release(&t));
 	cr_expect_eq(control.park.state, DP_PARK_REFUSED);
 }
@@ -79,7 +79,7 @@ Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
 			t.process.ns_pid += (pid_t)nested;
 			parked(states[i], 4194304); /* no thread has that */
 			cr_expect(until(({
-				cr_expect_not(dp_park_look(&t, &hit));
+				cr_expect_not(dp_park_inspect(&t, &hit));
 				control.park.state == DP_PARK_FREE;
 			})));
 		}
@@ -93,7 +93,7 @@ Test(park, the_place_of_one_that_lives_is_its_own)
 		t.process.ns_pid += (pid_t)nested;
 		parked(DP_PARK_REFUSED, (pid_t)syscall(SYS_gettid));
 		for (int i = 0; i < 30; i++) {
-			cr_expect_not(dp_park_look(&t, &hit));
+			cr_expect_not(dp_park_inspect(&t, &hit));
 			tr_sleep_us(10000);
 		}
 		cr_expect_eq(control.park.state, DP_PARK_REFUSED);
@@ -129,18 +129,18 @@ Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60
 	const pid_t pid = tr_spawn(be_filtered_later);
 	struct dp_target t = target(pid);
 	struct dp_park_hit hit;
-	cr_expect_not(dp_park_look(&t, &hit));
+	cr_expect_not(dp_park_inspect(&t, &hit));
 	cr_expect_not(dp_park_is_caged(&t));
 	cr_expect_eq(control.park.served, 1);
 	tr->value[0] = 1;
 	cr_assert(tr_await_value(&tr->value[1], 1));
 	cr_expect(until(({
-		cr_expect_not(dp_park_look(&t, &hit));
+		cr_expect_not(dp_park_inspect(&t, &hit));
 		dp_park_is_caged(&t);
 	})));
 	cr_expect_eq(control.park.served, 0);
 	parked(DP_PARK_PARKED, pid);
-	cr_expect_not(dp_park_look(&t, &hit), "who waits already is let go");
+	cr_expect_not(dp_park_inspect(&t, &hit), "who waits already is let go");
 	cr_expect_eq(control.park.state, DP_PARK_REFUSED);
 	cr_expect_eq(control.park.served, 0);
 	tr_kill(pid);

@@ -63,7 +63,7 @@ static struct dp_error *freeze_in_vain(struct dp_target *t)
 	struct dp_error *err = NULL;
 	struct dp_freeze f;
 	for (int i = 0; i < 1000 && !err && !t->patience.vain; i++) {
-		err = dp_freeze_patiently(t, &f);
+		err = dp_freeze_with_retry(t, &f);
 		if (!err)
 			dp_thaw_all(&f);
 	}

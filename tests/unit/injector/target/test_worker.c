@@ -180,12 +180,12 @@ Test(worker, is_met_by_no_round_and_a_round_is_whole, .timeout = 100)
 {
 	const pid_t pid = spawn(work_with_a_thread);
 	struct dp_target t = {.process = tr_process(pid)};
-	struct dp_each each = {0};
+	struct dp_for_each_stopped each = {0};
 	size_t n = 0;
 	bool all = false;
 	for (int round = 0; round < 5 && !all; round++)
-		tr_ok(dp_each_round(&t, &each, count, &n, &all));
-	dp_each_fini(&each);
+		tr_ok(dp_for_each_stopped_round(&t, &each, count, &n, &all));
+	dp_for_each_stopped_fini(&each);
 	cr_expect(all);
 	cr_expect_eq(n, 2);
 	no_request_has_failed(pid);

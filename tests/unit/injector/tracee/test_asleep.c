@@ -149,11 +149,11 @@ static struct dp_target *target_of(pid_t pid)
 static struct seen visit_all(struct dp_target *t, bool clear, int most, bool *all)
 {
 	struct seen s = {.clear = clear};
-	struct dp_each each = {.asleep = on_sleep};
+	struct dp_for_each_stopped each = {.asleep = on_sleep};
 	*all = false;
 	for (int i = 0; i < most && !*all; i++)
-		tr_ok(dp_each_round(t, &each, on_stop, &s, all));
-	dp_each_fini(&each);
+		tr_ok(dp_for_each_stopped_round(t, &each, on_stop, &s, all));
+	dp_for_each_stopped_fini(&each);
 	return s;
 }
 

@@ -215,7 +215,7 @@ static void come_too_late(void (*target)(void), int sig)
 			if (err || done != 20 || dp_borrow_end(b, NULL))
 				_exit(2);
 			tr->value[1]++;
-			dp_stray_settle(DP_SETTLE_NS);
+			dp_late_stop_settle(DP_SETTLE_NS);
 		}
 	}
 	/* More often than there are places for the borrower's code: it is taken away each time. */

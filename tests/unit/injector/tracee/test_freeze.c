@@ -272,7 +272,7 @@ Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
 	int status = 0;
 	dp_watchdog_is_off = true; /* its timer would look as well */
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
-	dp_stray_add(pid);
+	dp_late_stop_add(pid);
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 	cr_assert(tr_await(pid, 't', -1));
 	cr_assert_not(dp_target_exit_status(&t, &status));

@@ -210,7 +210,7 @@ Test(json, summary_is_one_valid_line)
 Test(json, system_calls_have_a_title_and_errors_by_name)
 {
 	struct dp_field field = {
-	        .name = (char *)"retval", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .look = DP_LOOK_RESULT};
+	        .name = (char *)"retval", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .display = DP_DISPLAY_RESULT};
 	struct dp_fields fields = {&field, 1};
 	struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit"};
 	struct out o;

@@ -308,20 +308,20 @@ Test(text, system_calls_are_titled_and_errors_have_names)
 {
 	static const struct {
 		int64_t value;
-		enum dp_look look;
+		enum dp_display display;
 		const char *shown;
 	} rows[] = {
-	        {-2, DP_LOOK_RESULT, "v=-ENOENT"},
-	        {-4096, DP_LOOK_RESULT, "v=-4096"},
-	        {-4000, DP_LOOK_RESULT, "v=-4000"},
-	        {0, DP_LOOK_RESULT, "v=0"},
-	        {INT64_MIN, DP_LOOK_RESULT, "v=-9223372036854775808"},
-	        {257, DP_LOOK_CALL, "v=openat"},
-	        {777, DP_LOOK_CALL, "v=syscall_777"},
+	        {-2, DP_DISPLAY_RESULT, "v=-ENOENT"},
+	        {-4096, DP_DISPLAY_RESULT, "v=-4096"},
+	        {-4000, DP_DISPLAY_RESULT, "v=-4000"},
+	        {0, DP_DISPLAY_RESULT, "v=0"},
+	        {INT64_MIN, DP_DISPLAY_RESULT, "v=-9223372036854775808"},
+	        {257, DP_DISPLAY_CALL, "v=openat"},
+	        {777, DP_DISPLAY_CALL, "v=syscall_777"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct dp_field field = {
-		        .name = (char *)"v", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .look = rows[i].look};
+		        .name = (char *)"v", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .display = rows[i].display};
 		struct dp_fields fields = {&field, 1};
 		struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit"};
 		struct dp_buf b = {0};

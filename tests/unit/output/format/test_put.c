@@ -112,7 +112,7 @@ Test(put, random_doubles_read_back)
 
 /* ---- sixteen bytes ---- */
 
-static void wide(enum dp_look look, uint64_t high, uint64_t low, const char *wanted)
+static void wide(enum dp_display look, uint64_t high, uint64_t low, const char *wanted)
 {
 	const uint64_t halves[2] = {low, high};
 	struct dp_buf b;
@@ -124,29 +124,29 @@ static void wide(enum dp_look look, uint64_t high, uint64_t low, const char *wan
 
 Test(put, integers_of_128_bits_to_their_ends)
 {
-	wide(DP_LOOK_INT128, 0, 0, "0");
-	wide(DP_LOOK_INT128, UINT64_MAX, UINT64_MAX, "-1");
-	wide(DP_LOOK_INT128, UINT64_C(1) << 63, 0, "-170141183460469231731687303715884105728");
-	wide(DP_LOOK_INT128, UINT64_MAX >> 1, UINT64_MAX, "170141183460469231731687303715884105727");
-	wide(DP_LOOK_UINT128, UINT64_MAX, UINT64_MAX, "340282366920938463463374607431768211455");
-	wide(DP_LOOK_UINT128, 1, 0, "18446744073709551616");
+	wide(DP_DISPLAY_INT128, 0, 0, "0");
+	wide(DP_DISPLAY_INT128, UINT64_MAX, UINT64_MAX, "-1");
+	wide(DP_DISPLAY_INT128, UINT64_C(1) << 63, 0, "-170141183460469231731687303715884105728");
+	wide(DP_DISPLAY_INT128, UINT64_MAX >> 1, UINT64_MAX, "170141183460469231731687303715884105727");
+	wide(DP_DISPLAY_UINT128, UINT64_MAX, UINT64_MAX, "340282366920938463463374607431768211455");
+	wide(DP_DISPLAY_UINT128, 1, 0, "18446744073709551616");
 }
 
 /* What no arithmetic makes may still lie in memory that nobody has set. */
 Test(put, long_doubles_and_what_only_looks_like_one)
 {
 	const uint64_t one = UINT64_C(1) << 63;
-	wide(DP_LOOK_LONG_DOUBLE, 0x3fff, one, "1");
-	wide(DP_LOOK_LONG_DOUBLE, UINT64_C(0xabcdef000000bfff), one, "-1"); /* padding is anything */
-	wide(DP_LOOK_LONG_DOUBLE, 0x8000, 0, "-0");
-	wide(DP_LOOK_LONG_DOUBLE, 0x3ffb, UINT64_C(0xcccccccccccccccd), "0.1");
-	wide(DP_LOOK_LONG_DOUBLE, 0x7fff, one, "inf");
-	wide(DP_LOOK_LONG_DOUBLE, 0xffff, one, "-inf");
-	wide(DP_LOOK_LONG_DOUBLE, 0x7fff, one | 1, "nan");
-	wide(DP_LOOK_LONG_DOUBLE, 0x7fff, 0, "nan");  /* of the 8087 */
-	wide(DP_LOOK_LONG_DOUBLE, 0x3fff, 77, "nan"); /* unnormal */
-	wide(DP_LOOK_LONG_DOUBLE, 0x7ffe, UINT64_MAX, "1.189731495357231765e+4932");
-	wide(DP_LOOK_LONG_DOUBLE, 0, 1, "4e-4951");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x3fff, one, "1");
+	wide(DP_DISPLAY_LONG_DOUBLE, UINT64_C(0xabcdef000000bfff), one, "-1"); /* padding is anything */
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x8000, 0, "-0");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x3ffb, UINT64_C(0xcccccccccccccccd), "0.1");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, one, "inf");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0xffff, one, "-inf");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, one | 1, "nan");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, 0, "nan");  /* of the 8087 */
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x3fff, 77, "nan"); /* unnormal */
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x7ffe, UINT64_MAX, "1.189731495357231765e+4932");
+	wide(DP_DISPLAY_LONG_DOUBLE, 0, 1, "4e-4951");
 }
 
 Test(put, bytes_that_are_no_number_are_left_to_others)
@@ -154,7 +154,7 @@ Test(put, bytes_that_are_no_number_are_left_to_others)
 	const uint8_t bytes[16] = {0};
 	struct dp_buf b;
 	dp_buf_init(&b);
-	cr_expect_not(dp_put_wide(&b, DP_LOOK_NUMBER, bytes));
+	cr_expect_not(dp_put_wide(&b, DP_DISPLAY_NUMBER, bytes));
 	cr_expect_eq(b.len, 0);
 	dp_buf_fini(&b);
 }

@@ -47,7 +47,7 @@ static const char *view(struct dp_lttng *l, const char *where)
 {
 	strcpy(l->session, "s");
 	strcpy(l->where, where);
-	dp_lttng_say_view(l);
+	dp_lttng_log_view(l);
 	return l->view;
 }
 

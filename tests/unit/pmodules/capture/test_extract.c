@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Extraction of the frames of a child, against known values. */
 #include "helper_stopped.h"
-#include "pmodules/value/world_internal.h"
+#include "pmodules/value/debug_ctx_internal.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -295,7 +295,7 @@ Test(extract, globals_that_were_found_are_not_searched_for_again)
 		dp_extract_tls(s.extract, &s.thread, t);
 		cr_assert(s.snapshot->globals && s.snapshot->globals->number == 41 && !s.snapshot->globals->next);
 		cr_assert(stopped_variable(t->variables, "thread_mark")->number == 17);
-		dp_world_bound(s.world, is_out_of_patience, &none);
+		dp_debug_ctx_bound(s.world, is_out_of_patience, &none);
 	}
 	cr_assert_eq(none.asked, 0);
 	cr_assert_str_eq(s.snapshot->notes->text, "there is no global or static variable 'no_such_variable'");
@@ -311,14 +311,14 @@ Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_ther
 {
 	struct patience none = {0}, some = {.left = 3};
 	run();
-	dp_world_bound(s.world, is_out_of_patience, &none);
+	dp_debug_ctx_bound(s.world, is_out_of_patience, &none);
 	cr_assert_null(dp_value_at(s.world, "struct base", 0x1000, NULL));
 	cr_assert_null(dp_value_global(s.world, "global_count", NULL, NULL));
 	cr_assert_leq(none.asked, 8, "it went on: asked %u times", none.asked);
-	dp_world_bound(s.world, is_out_of_patience, &some);
+	dp_debug_ctx_bound(s.world, is_out_of_patience, &some);
 	cr_assert_null(dp_value_at(s.world, "struct no_such", 0x1000, NULL));
 	cr_assert_leq(some.asked, 8, "asked %u times", some.asked);
-	dp_world_bound(s.world, NULL, NULL);
+	dp_debug_ctx_bound(s.world, NULL, NULL);
 	cr_assert_not_null(dp_value_at(s.world, "struct base", 0x1000, NULL), "a search that was ended is taken for an answer");
 	cr_assert_not_null(dp_value_global(s.world, "global_count", NULL, NULL));
 	stopped_fini(&s);
@@ -387,11 +387,11 @@ Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
 	run();
 	const uint64_t addr = (uint64_t)(uintptr_t)&global_count;
 	struct iovec local = {(void *)(uintptr_t)&now, sizeof(now)}, remote = {&global_count, sizeof(now)};
-	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL) && is == 41);
+	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL) && is == 41);
 	cr_assert_eq(process_vm_writev(s.pid, &local, 1, &remote, 1, 0), (ssize_t)sizeof(now));
-	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL) && is == 41, "of the moment before");
-	dp_world_renew(s.world);
-	cr_assert(dp_world_get(s.world, addr, &is, sizeof(is), NULL));
+	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL) && is == 41, "of the moment before");
+	dp_debug_ctx_renew(s.world);
+	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL));
 	cr_assert_eq(is, now);
 	stopped_fini(&s);
 }
@@ -423,18 +423,18 @@ Test(extract, who_holds_is_asked_before_debug_information_is_loaded_and_not_agai
 {
 	static char maps[1 << 20];
 	struct dp_image *image;
-	struct dp_world *w;
+	struct dp_debug_ctx *w;
 	FILE *f = fopen("/proc/self/maps", "re");
 	cr_assert(f && fread(maps, 1, sizeof(maps) - 1, f));
 	fclose(f);
 	cr_assert_null(dp_image_create(maps, "", getpid(), &image));
-	cr_assert_null(dp_world_create(image, read_nothing, NULL, &w));
-	dp_world_before_load(w, may_let_go);
+	cr_assert_null(dp_debug_ctx_create(image, read_nothing, NULL, &w));
+	dp_debug_ctx_before_load(w, may_let_go);
 	asked.module = dp_image_module_at(image, dp_addr_of((uint64_t)(uintptr_t)child));
-	cr_assert(asked.module && dp_world_debug(w, asked.module));
+	cr_assert(asked.module && dp_debug_ctx_debug(w, asked.module));
 	cr_expect(asked.times == 1 && !asked.too_late, "asked %u times", asked.times);
-	dp_world_debug(w, asked.module);
+	dp_debug_ctx_debug(w, asked.module);
 	cr_expect_eq(asked.times, 1);
-	dp_world_destroy(w);
+	dp_debug_ctx_destroy(w);
 	dp_image_destroy(image);
 }

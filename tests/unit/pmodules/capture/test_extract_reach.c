@@ -115,27 +115,27 @@ static size_t read_noted(uint64_t addr, void *buf, size_t n, bool *late, void *d
 	return got < 0 ? 0 : (size_t)got;
 }
 
-static void rehearse(const struct dp_extract_options *options, struct dp_world **world, struct dp_extract **x)
+static void rehearse(const struct dp_extract_options *options, struct dp_debug_ctx **world, struct dp_extract **x)
 {
 	stopped_run(&s, child, NULL);
 	npages = nmissing = 0;
 	rehearsed = false;
-	cr_assert_null(dp_world_create(s.image, read_noted, NULL, world));
+	cr_assert_null(dp_debug_ctx_create(s.image, read_noted, NULL, world));
 	cr_assert_null(dp_extract_create(*world, options, x));
 	dp_extract_rehearse(*x, &s.thread);
 	rehearsed = true;
 }
 
-static void end(struct dp_world *world, struct dp_extract *x)
+static void end(struct dp_debug_ctx *world, struct dp_extract *x)
 {
 	dp_extract_destroy(x);
-	dp_world_destroy(world);
+	dp_debug_ctx_destroy(world);
 	stopped_fini(&s);
 }
 
 Test(reach, nothing_is_read_in_the_moment_that_the_rehearsal_has_not_read)
 {
-	struct dp_world *world;
+	struct dp_debug_ctx *world;
 	struct dp_extract *x;
 	rehearse(NULL, &world, &x);
 	const size_t before = npages;
@@ -151,7 +151,7 @@ Test(reach, nothing_is_read_in_the_moment_that_the_rehearsal_has_not_read)
 
 Test(reach, a_rehearsal_goes_no_further_than_a_snapshot_would)
 {
-	struct dp_world *world;
+	struct dp_debug_ctx *world;
 	struct dp_extract *x;
 	const struct dp_extract_options options = {.limits = {.variables = 32, .frames = 4}};
 	rehearse(&options, &world, &x);
@@ -161,7 +161,7 @@ Test(reach, a_rehearsal_goes_no_further_than_a_snapshot_would)
 
 Test(reach, the_same_object_is_looked_at_once)
 {
-	struct dp_world *world;
+	struct dp_debug_ctx *world;
 	struct dp_extract *x;
 	/* Two nodes, each of which leads to the other by two ways: to that depth it would be for ever. */
 	const struct dp_extract_options options = {.limits = {.fault_depth = 1000, .nesting = 64, .variables = 1000000}};

@@ -76,13 +76,13 @@ static struct dp_snap_variable *nest(struct dp_snapshot *s, unsigned depth)
 Test(file, trees_without_end_are_cut_and_counted)
 {
 	struct dp_snapshot *s = dp_snapshot_create(), *back;
-	nest(s, DP_KEEP_DEPTH + 50)->name = "first";
+	nest(s, DP_STORE_DEPTH + 50)->name = "first";
 	back = there_and_back(s);
 	unsigned depth = 0;
 	const struct dp_snap_variable *v = back->globals, *last = NULL;
 	for (; v; v = v->children, depth++)
 		last = v;
-	cr_assert_eq(depth, DP_KEEP_DEPTH);
+	cr_assert_eq(depth, DP_STORE_DEPTH);
 	cr_assert_eq(last->more, 1);
 	dp_snapshot_destroy(s);
 	dp_snapshot_destroy(back);
@@ -133,7 +133,7 @@ static char *read_document(void)
 	return text;
 }
 
-static void is_documented(const char *document, const struct dp_keep_record *r)
+static void is_documented(const char *document, const struct dp_store_record *r)
 {
 	char line[128];
 	snprintf(line, sizeof(line), "message %s {", r->name);
@@ -149,10 +149,10 @@ static void is_documented(const char *document, const struct dp_keep_record *r)
 
 Test(file, every_field_is_documented)
 {
-	static const struct dp_keep_record *const records[] = {
-	        &dp_keep_snapshot, &dp_keep_thread, &dp_keep_frame,   &dp_keep_variable, &dp_keep_note,
-	        &dp_keep_pair,     &dp_keep_kframe, &dp_keep_siginfo, &dp_keep_map,      &dp_keep_object,
-	        &dp_keep_file,     &dp_keep_limit,  &dp_keep_memory,  &dp_keep_source};
+	static const struct dp_store_record *const records[] = {
+	        &dp_store_snapshot, &dp_store_thread, &dp_store_frame,   &dp_store_variable, &dp_store_note,
+	        &dp_store_pair,     &dp_store_kframe, &dp_store_siginfo, &dp_store_map,      &dp_store_object,
+	        &dp_store_file,     &dp_store_limit,  &dp_store_memory,  &dp_store_source};
 	for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++)
 		is_documented(read_document(), records[i]);
 }
@@ -184,22 +184,22 @@ static void encode(const struct dp_snapshot *s, bool by_table, struct dp_buf *to
 }
 
 /* One member after the other alone, so that none hides behind another; then what full ones have. */
-static void set_member(struct dp_snap_variable *v, const struct dp_keep_row *row)
+static void set_member(struct dp_snap_variable *v, const struct dp_store_row *row)
 {
 	static const uint64_t large = 0x0102030405060708;
 	void *at = (char *)v + row->offset;
-	switch ((enum dp_keep_kind)row->keep) {
-	case DP_KEEP_LIST:
+	switch ((enum dp_store_kind)row->keep) {
+	case DP_STORE_LIST:
 		break;
-	case DP_KEEP_TEXT:
-	case DP_KEEP_TEXT_OR_NULL:
-	case DP_KEEP_STRING:
+	case DP_STORE_TEXT:
+	case DP_STORE_TEXT_OR_NULL:
+	case DP_STORE_STRING:
 		memcpy(at, &(const char *){"a text"}, sizeof(char *));
 		break;
-	case DP_KEEP_BOOL:
+	case DP_STORE_BOOL:
 		*(bool *)at = true;
 		break;
-	case DP_KEEP_ENUM:
+	case DP_STORE_ENUM:
 		*(uint32_t *)at = 1;
 		break;
 	default:
@@ -211,8 +211,8 @@ Test(file, variables_are_written_as_their_table_says)
 {
 	struct dp_snapshot *s = helper_full();
 	struct dp_buf straight = {0}, table = {0};
-	for (size_t i = 0; i < dp_keep_variable.n; i++)
-		set_member(dp_snapshot_variable(s, &s->globals, NULL), &dp_keep_variable.row[i]);
+	for (size_t i = 0; i < dp_store_variable.n; i++)
+		set_member(dp_snapshot_variable(s, &s->globals, NULL), &dp_store_variable.row[i]);
 	for (uint64_t i = 0; i < 64; i++) /* each length of a number, and of a record */
 		dp_snapshot_variable(s, &s->globals, NULL)->number = 1ull << i;
 	encode(s, false, &straight);

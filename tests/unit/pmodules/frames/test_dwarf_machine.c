@@ -18,7 +18,7 @@ enum { RAX = 0, RBX = 3, OPS_MAX = 24, PROGRAMS = 20000 };
 
 static uint8_t memory[4096];
 static struct dp_regs regs;
-static struct dp_world *world;
+static struct dp_debug_ctx *world;
 static struct dp_image *image;
 static struct dp_fplan plan;
 static struct dp_fstate frame = {.plan = &plan, .cfa = 0x7000, .regs.known = (1u << DP_SNAP_REGS) - 1};
@@ -36,14 +36,14 @@ static size_t read_page(uint64_t addr, void *buf, size_t n, bool *late, void *da
 
 static bool read_here(uint64_t addr, void *buf, size_t n, void *data)
 {
-	return dp_world_get(data, addr, buf, n, NULL);
+	return dp_debug_ctx_get(data, addr, buf, n, NULL);
 }
 
 static void set_up(void)
 {
 	static const uint8_t number[16] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
 	cr_assert_null(dp_image_create("", "", 0, &image));
-	cr_assert_null(dp_world_create(image, read_page, NULL, &world));
+	cr_assert_null(dp_debug_ctx_create(image, read_page, NULL, &world));
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i * 7 + 1);
 	for (unsigned i = 0; i < 16; i++) {
@@ -55,7 +55,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-	dp_world_destroy(world);
+	dp_debug_ctx_destroy(world);
 	dp_image_destroy(image);
 }
 
@@ -73,7 +73,7 @@ static const char *by_number(const Dwarf_Op *ops, size_t n, uint64_t *ret)
 static const char *by_stub(Dwarf_Op *ops, size_t n, uint64_t *ret, bool *done)
 {
 	struct dp_scope s = {.cfa_asked = true};
-	const struct dp_expr_world at = {.regs = &regs, .read = read_here, .data = world};
+	const struct dp_expr_env at = {.regs = &regs, .read = read_here, .data = world};
 	const char *absent = NULL;
 	s.cfa = dp_build_const(&s.arena, frame.cfa);
 	struct dp_expr *e = dp_location_value(&s, NULL, ops, n, &absent), *tree = NULL;

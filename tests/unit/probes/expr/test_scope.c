@@ -10,7 +10,7 @@
 static uint64_t eval(const char *text)
 {
 	struct dp_regs regs = {.rflags = 0x246};
-	struct dp_expr_world world = {.regs = &regs};
+	struct dp_expr_env world = {.regs = &regs};
 	struct dp_expr *e = NULL;
 	uint64_t value = 0;
 	for (unsigned i = 0; i < 16; i++)
@@ -135,7 +135,7 @@ Test(scope, a_condition_is_false_only_if_it_is_0)
 {
 	for (size_t i = 0; i < sizeof(conditions) / sizeof(*conditions); i++) {
 		struct dp_regs regs = {.rflags = 0x246};
-		const struct dp_expr_world world = {.regs = &regs};
+		const struct dp_expr_env world = {.regs = &regs};
 		struct dp_expr *e = NULL;
 		uint64_t value = 0;
 		regs.gpr[7] = (uint64_t)-5; /* rdi */
@@ -250,7 +250,7 @@ Test(scope, garbage_is_refused_or_computed)
 	                                    "-",   "!", "~", "(int)", "(char *)", "sizeof", "1.5", "$rax", "<<",
 	                                    "/",   "%", "0", "comm",  "hits",     "::",     "'a'", ",",    "&&"};
 	struct dp_regs regs = {.rflags = 2};
-	const struct dp_expr_world world = {.regs = &regs};
+	const struct dp_expr_env world = {.regs = &regs};
 	srand(7);
 	for (unsigned round = 0; round < 20000; round++) {
 		char text[256] = "";

@@ -155,7 +155,7 @@ static void reads_back(struct dp_image *image, const char *text, uint64_t offset
 	struct dp_site site;
 	struct dp_error *err = resolve(image, text, &site);
 	cr_assert_null(err, "%s: %s", text, err ? err->message : "");
-	char *spelled = dp_image_spell(image, &site.function, offset);
+	char *spelled = dp_image_format_place(image, &site.function, offset);
 	cr_assert_not_null(spelled);
 	cr_expect_str_eq(spelled, expected);
 	cr_expect_eq(address_of(image, spelled), site.function.start.v + offset, "%s", spelled);
@@ -204,7 +204,7 @@ Test(spell, a_name_that_would_be_read_otherwise_by_its_address)
 	const uint64_t at = nm_value("libh.so", "odd+1");
 	struct dp_function f = {.start = {0x10000000 + at}, .size = 1, .name = "odd+1", .module = dp_image_module(image, 0)};
 	snprintf(expected, sizeof(expected), "libh.so!0x%lx", at);
-	char *spelled = dp_image_spell(image, &f, 0);
+	char *spelled = dp_image_format_place(image, &f, 0);
 	cr_expect_str_eq(spelled, expected);
 	free(spelled);
 	dp_image_destroy(image);

@@ -21,7 +21,7 @@ Test(syscalls, names_and_numbers_are_each_others)
 {
 	char buf[32];
 	for (uint64_t nr = 0; nr < DP_CALL_END; nr++)
-		cr_expect_eq(dp_call_find(dp_call_spell(nr, buf, sizeof(buf))), (int32_t)nr, "%lu", nr);
+		cr_expect_eq(dp_call_find(dp_call_format(nr, buf, sizeof(buf))), (int32_t)nr, "%lu", nr);
 	cr_expect_eq(dp_call_find("syscall_99999"), DP_CALL_ANY);
 	cr_expect_eq(dp_call_find("syscall_"), DP_CALL_ANY);
 	cr_expect_eq(dp_call_find("nothing"), DP_CALL_ANY);

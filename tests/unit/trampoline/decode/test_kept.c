@@ -13,16 +13,16 @@ static const uint8_t code[] = {
         0xb8, 0x0e, 0x00, 0x00, 0x00, 0x0f, 0x05, 0x0f,             /* not one: another call */
 };
 
-static size_t kept(bool exec, size_t n, struct dp_keep *ret, size_t most)
+static size_t kept(bool exec, size_t n, struct dp_protected *ret, size_t most)
 {
 	const struct dp_segment segment = {AT, code, n, exec};
 	const struct dp_text text = {.segment = &segment, .nsegments = 1};
-	return dp_text_find_kept(&text, ret, most);
+	return dp_text_find_protected(&text, ret, most);
 }
 
 Test(kept, both_forms_of_restorers_are_found)
 {
-	struct dp_keep found[4];
+	struct dp_protected found[4];
 	cr_assert_eq(kept(true, sizeof(code), found, 4), 2);
 	cr_expect(found[0].start == AT + 1 && found[0].size == 9);
 	cr_expect(found[1].start == AT + 20 && found[1].size == 7);
@@ -30,38 +30,38 @@ Test(kept, both_forms_of_restorers_are_found)
 
 Test(kept, no_more_than_there_is_room_for)
 {
-	struct dp_keep found[1];
+	struct dp_protected found[1];
 	cr_expect_eq(kept(true, sizeof(code), found, 1), 1);
 	cr_expect_eq(kept(true, sizeof(code), found, 0), 0);
 }
 
 Test(kept, one_that_the_segment_cuts_off_is_none)
 {
-	struct dp_keep found[4];
+	struct dp_protected found[4];
 	cr_expect_eq(kept(true, 9, found, 4), 0);
 	cr_expect_eq(kept(true, 10, found, 4), 1);
 }
 
 Test(kept, data_is_not_kept)
 {
-	struct dp_keep found[4];
+	struct dp_protected found[4];
 	cr_expect_eq(kept(false, sizeof(code), found, 4), 0);
 }
 
 /* The only range of a text of these bytes: [from, to). */
 static void expect(const char *what, const uint8_t *bytes, size_t n, uint64_t from, uint64_t to)
 {
-	struct dp_keep found[4];
+	struct dp_protected found[4];
 	const struct dp_segment segment = {AT, bytes, n, true};
 	struct dp_text text = {.segment = &segment, .nsegments = 1, .keep = found};
-	text.nkeep = dp_text_find_kept(&text, found, 4);
+	text.nkeep = dp_text_find_protected(&text, found, 4);
 	cr_assert_eq(text.nkeep, 1, "%s", what);
 	cr_expect_eq(found[0].start, AT + from, "%s: from +%lu", what, (unsigned long)(found[0].start - AT));
 	cr_expect_eq(found[0].size, to - from, "%s: %lu bytes", what, (unsigned long)found[0].size);
-	cr_expect_null(dp_text_kept(&text, AT + from - 1, 1), "%s: in front of it", what);
-	cr_expect_eq(dp_text_kept(&text, AT + from - 1, 2), &found[0], "%s: into it", what);
-	cr_expect_eq(dp_text_kept(&text, AT + to - 1, 1), &found[0], "%s: its last byte", what);
-	cr_expect_null(dp_text_kept(&text, AT + to, 1), "%s: behind it", what);
+	cr_expect_null(dp_text_protected(&text, AT + from - 1, 1), "%s: in front of it", what);
+	cr_expect_eq(dp_text_protected(&text, AT + from - 1, 2), &found[0], "%s: into it", what);
+	cr_expect_eq(dp_text_protected(&text, AT + to - 1, 1), &found[0], "%s: its last byte", what);
+	cr_expect_null(dp_text_protected(&text, AT + to, 1), "%s: behind it", what);
 }
 
 #define EXPECT(what, from, to, ...) expect(what, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), from, to)
@@ -89,7 +89,7 @@ Test(kept, cancellable_calls_from_the_look_at_the_flag_to_the_syscall)
 
 Test(kept, an_empty_range_keeps_nothing)
 {
-	const struct dp_keep empty = {AT + 1, 0, ""};
+	const struct dp_protected empty = {AT + 1, 0, ""};
 	const struct dp_text text = {.keep = &empty, .nkeep = 1};
-	cr_expect_null(dp_text_kept(&text, AT, 4));
+	cr_expect_null(dp_text_protected(&text, AT, 4));
 }

@@ -171,7 +171,7 @@ static bool value_of(const struct dp_field *f, uint64_t *ret)
 {
 	struct dp_regs regs = {.rip = probe.req.site, .rflags = expected.in->rflags};
 	memcpy(regs.gpr, expected.in->gpr, sizeof(regs.gpr));
-	const struct dp_expr_world w = {.regs = &regs, .read = read_world};
+	const struct dp_expr_env w = {.regs = &regs, .read = read_world};
 	if (f->source == DP_SRC_REG) {
 		*ret = regs.gpr[f->reg];
 		return true;

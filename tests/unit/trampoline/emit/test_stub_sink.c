@@ -83,7 +83,7 @@ struct expected {
 static void check_computed(const struct dp_field *f, const struct dp_field_value *v, const struct machine *m)
 {
 	struct dp_regs regs = {.rflags = m->rflags};
-	const struct dp_expr_world w = {.regs = &regs};
+	const struct dp_expr_env w = {.regs = &regs};
 	uint64_t want = 0;
 	memcpy(regs.gpr, m->gpr, sizeof(regs.gpr));
 	const bool known = f->source == DP_SRC_EXPR && dp_expr_eval_in(f->expr, &w, &want);

@@ -245,7 +245,7 @@ static void run_once(const struct dp_expr *e, bool truth, struct verdict *v, uns
 	memcpy(xmm, in.xmm, sizeof(xmm));
 	struct dp_regs regs = {.rflags = in.rflags};
 	memcpy(regs.gpr, in.gpr, sizeof(regs.gpr));
-	const struct dp_expr_world world = {&regs, (const uint64_t(*)[2])xmm, thread_pointer(), fact, read_self, NULL};
+	const struct dp_expr_env world = {&regs, (const uint64_t(*)[2])xmm, thread_pointer(), fact, read_self, NULL};
 	machine_fill(stack);
 	memcpy(before, stack, sizeof(before));
 	bool good = dp_expr_eval_in(e, &world, &want);

@@ -41,7 +41,7 @@ static bool moved(const struct dp_plan *plan, size_t n, uint64_t addr)
 }
 
 /* Had the instruction at +66 to give way for the one at +64? -1: it could not be placed without a probe of its own there. */
-static int evicted(const uint8_t *bytes, size_t n, const struct dp_keep *keep)
+static int evicted(const uint8_t *bytes, size_t n, const struct dp_protected *keep)
 {
 	uint8_t code[SIZE];
 	struct helper_module m;
@@ -134,7 +134,7 @@ Test(evict, data_in_a_function_is_left_alone)
 
 Test(evict, DP_RSEQ_neither_probed_nor_evicted)
 {
-	static const struct dp_keep successor = {AT + 66, 1, ""}, site = {AT + 65, 1, ""};
+	static const struct dp_protected successor = {AT + 66, 1, ""}, site = {AT + 65, 1, ""};
 	uint8_t code[SIZE];
 	struct helper_module m;
 	struct world w;

@@ -4,8 +4,8 @@
  * named after mnemonics. Misuse (a label never bound, a jump out of reach) sets `failed`, to be checked once at the end, like the
  * buffer's own flag.
  */
-#ifndef DP_TRAMPOLINE_X86_64_ASM_H
-#define DP_TRAMPOLINE_X86_64_ASM_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_ASM_ASM_H
+#define DP_TRAMPOLINE_ARCH_X86_64_ASM_ASM_H
 
 #include "base/buf.h"
 

@@ -3,8 +3,8 @@
  * The few instructions that relocation and springboards need. They change no flag and, but for the load of rcx, no general
  * register.
  */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_ENCODE_H
-#define DP_TRAMPOLINE_ARCH_X86_64_ENCODE_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_ASM_ENCODE_H
+#define DP_TRAMPOLINE_ARCH_X86_64_ASM_ENCODE_H
 
 #include "base/buf.h"
 

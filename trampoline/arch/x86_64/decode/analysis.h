@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A cache of analysis results about code. */
-#ifndef DP_TRAMPOLINE_ANALYSIS_H
-#define DP_TRAMPOLINE_ANALYSIS_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_ANALYSIS_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_ANALYSIS_H
 
 #include "trampoline/arch/x86_64/decode/branch_targets.h"
 #include "trampoline/arch/x86_64/decode/sweep.h"

@@ -3,8 +3,8 @@
  * All addresses of a module's code that its file contains anywhere, in any of the forms in which x86-64 code and data contain
  * addresses (explained in window_proof.c). Found in one pass, a bit per byte of code and kind.
  */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_LANDINGS_H
-#define DP_TRAMPOLINE_ARCH_X86_64_LANDINGS_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_BRANCH_TARGETS_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_BRANCH_TARGETS_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One instruction, with the properties that matter for moving it and for jumping over it. */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_H
-#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_DECODE_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_DECODE_H
 
 #include "base/error.h"
 

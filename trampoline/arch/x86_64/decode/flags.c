@@ -143,7 +143,7 @@ static bool asks(const struct dp_expr *e)
 
 bool dp_flags_free(const struct dp_runtime *rt, const struct dp_request *req)
 {
-	const struct dp_answer *answer = req->answer;
+	const struct dp_agg *answer = req->answer;
 	if (rt->flags_shown || !req->text || req->hook || asks(req->when) ||
 	    (answer && (asks(answer->value) || asks(answer->by) || answer->stack)))
 		return false;

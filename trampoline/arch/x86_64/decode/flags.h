@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the program reads its arithmetic flags before it writes them. */
-#ifndef DP_TRAMPOLINE_X86_64_FLAGS_H
-#define DP_TRAMPOLINE_X86_64_FLAGS_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_FLAGS_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_FLAGS_H
 
 #include "trampoline/trampoline.h"
 

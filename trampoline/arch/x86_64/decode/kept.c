@@ -53,20 +53,20 @@ static uint8_t look_in_front(const uint8_t *at, size_t room)
 	return 0;
 }
 
-static size_t find_in(const struct dp_segment *s, const struct form *f, struct dp_keep *ret, size_t most)
+static size_t find_in(const struct dp_segment *s, const struct form *f, struct dp_protected *ret, size_t most)
 {
 	const uint8_t *at = s->bytes, *end = s->bytes + s->n;
 	size_t n = 0;
 	while (n < most && (at = memmem(at, (size_t)(end - at), f->bytes, f->n))) {
 		const size_t behind = (size_t)(at - s->bytes);
 		const uint8_t front = f->cancel ? look_in_front(at, behind) : 0;
-		ret[n++] = (struct dp_keep){s->addr + behind + f->from - front, (uint64_t)(f->n - f->from) + front, f->why};
+		ret[n++] = (struct dp_protected){s->addr + behind + f->from - front, (uint64_t)(f->n - f->from) + front, f->why};
 		at += f->n;
 	}
 	return n;
 }
 
-size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t most)
+size_t dp_text_find_protected(const struct dp_text *text, struct dp_protected *ret, size_t most)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < text->nsegments; i++)
@@ -75,7 +75,7 @@ size_t dp_text_find_kept(const struct dp_text *text, struct dp_keep *ret, size_t
 	return n;
 }
 
-const struct dp_keep *dp_text_kept(const struct dp_text *text, uint64_t addr, size_t n)
+const struct dp_protected *dp_text_protected(const struct dp_text *text, uint64_t addr, size_t n)
 {
 	for (size_t i = 0; i < text->nkeep; i++)
 		if (text->keep[i].size && addr < text->keep[i].start + text->keep[i].size && text->keep[i].start < addr + n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a jump leaves its function (leave.c). */
-#ifndef DP_TRAMPOLINE_RETURNS_H
-#define DP_TRAMPOLINE_RETURNS_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_RETURNS_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_RETURNS_H
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/code/text.h"

@@ -3,8 +3,8 @@
  * The instruction starts of a function, found by one linear walk. An evicted neighbour must be an instruction for certain: a
  * function that contains bytes which look like data is not trusted at all.
  */
-#ifndef DP_TRAMPOLINE_SWEEP_H
-#define DP_TRAMPOLINE_SWEEP_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_DECODE_SWEEP_H
+#define DP_TRAMPOLINE_ARCH_X86_64_DECODE_SWEEP_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Field tables as machine code, which fills a reserved record. */
-#ifndef DP_TRAMPOLINE_X86_64_CAPTURE_H
-#define DP_TRAMPOLINE_X86_64_CAPTURE_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EMIT_CAPTURE_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EMIT_CAPTURE_H
 
 #include "trampoline/arch/x86_64/expr/stub_view.h"
 #include "trampoline/arch/x86_64/expr/expr.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a stub begins and ends: see stub.c. All saved data is above rsp, because a signal may arrive at any time. */
-#ifndef DP_TRAMPOLINE_X86_64_FRAME_H
-#define DP_TRAMPOLINE_X86_64_FRAME_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EMIT_FRAME_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EMIT_FRAME_H
 
 #include "trampoline/arch/x86_64/expr/stub_view.h"
 #include "trampoline/trampoline.h"

@@ -10,9 +10,9 @@
  */
 #include "trampoline/arch/x86_64/emit/pair.h"
 
-#define PLACE ((int32_t)((DP_ANSWER_PAIRS - 1) << 4)) /* rsp & this is the entry's offset */
+#define PLACE ((int32_t)((DP_AGG_PAIRS - 1) << 4)) /* rsp & this is the entry's offset */
 
-_Static_assert(sizeof(struct dp_answer_pair) == 16, "stack addresses differ by 16");
+_Static_assert(sizeof(struct dp_agg_pair) == 16, "stack addresses differ by 16");
 
 void dp_pair_now(struct dp_asm *a)
 {
@@ -33,8 +33,8 @@ static void emit_call(struct dp_asm *a, const struct dp_view *view, uint16_t pai
 
 void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair)
 {
-	const struct dp_rm call = dp_rm_mem(DP_RSI, offsetof(struct dp_answer_pair, call));
-	const struct dp_rm tsc = dp_rm_mem(DP_RSI, offsetof(struct dp_answer_pair, tsc));
+	const struct dp_rm call = dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, call));
+	const struct dp_rm tsc = dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, tsc));
 	struct dp_label again = dp_asm_label(a);
 	emit_call(a, view, pair);
 	dp_asm_lea(a, dp_rm_index(DP_RSI, DP_RDX, rt->answers.pairs), DP_RSI);
@@ -64,7 +64,7 @@ void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp
 	const int64_t pairs = rt->answers.pairs;
 	emit_call(a, view, pair);
 	dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RSI, dp_rm_reg(DP_RDX));
-	dp_asm_alu_load(a, DP_ALU_SUB, 8, dp_rm_mem(DP_RDX, pairs + (int64_t)offsetof(struct dp_answer_pair, tsc)), DP_RAX);
+	dp_asm_alu_load(a, DP_ALU_SUB, 8, dp_rm_mem(DP_RDX, pairs + (int64_t)offsetof(struct dp_agg_pair, tsc)), DP_RAX);
 	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
 	dp_asm_jcc(a, DP_CC_NE, unpaired);
 	dp_asm_mov_const(a, 0, DP_RCX);

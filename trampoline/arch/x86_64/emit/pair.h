@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Durations of calls: their entries are kept by thread and stack address until they return. */
-#ifndef DP_TRAMPOLINE_X86_64_PAIR_H
-#define DP_TRAMPOLINE_X86_64_PAIR_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EMIT_PAIR_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EMIT_PAIR_H
 
 #include "trampoline/arch/x86_64/expr/stub_view.h"
 #include "trampoline/trampoline.h"

@@ -3,8 +3,8 @@
  * Finds where a site's jump can lead: to the stub, or to a springboard, a jump to the stub at an address that the site's jump
  * reaches. Some bytes of a jump's rel32 can be chosen, others are given; the remaining places are tried here.
  */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_SPRINGBOARD_H
-#define DP_TRAMPOLINE_ARCH_X86_64_SPRINGBOARD_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EMIT_SPRINGBOARD_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EMIT_SPRINGBOARD_H
 
 #include "trampoline/space/extents.h"
 

@@ -22,7 +22,7 @@
  */
 #include "trampoline/arch/x86_64/emit/stub.h"
 #include "trampoline/arch/x86_64/decode/flags.h"
-#include "trampoline/arch/x86_64/emit/answer.h"
+#include "trampoline/arch/x86_64/emit/aggregate.h"
 #include "trampoline/arch/x86_64/asm/asm.h"
 #include "trampoline/arch/x86_64/emit/capture.h"
 #include "trampoline/arch/x86_64/emit/frame.h"
@@ -218,7 +218,7 @@ static void emit_unpaired(struct stub *s)
 {
 	struct dp_label lost = dp_asm_label(&s->a);
 	dp_asm_bind(&s->a, s->find);
-	dp_answer_ask(&s->a, s->rt, s->desc, s->unwind);
+	dp_agg_ask(&s->a, s->rt, s->desc, s->unwind);
 	dp_asm_jcc(&s->a, DP_CC_NE, lost);
 	dp_asm_jmp(&s->a, s->known);
 	if (s->req->only_paired) {
@@ -228,7 +228,7 @@ static void emit_unpaired(struct stub *s)
 	dp_asm_bind(&s->a, lost);
 	if (!s->req->only_paired)
 		dp_asm_bind(&s->a, s->unpaired);
-	dp_answer_lose(&s->a, s->rt, s->req, offsetof(struct dp_answer_loss, unpaired));
+	dp_agg_lose(&s->a, s->rt, s->req, offsetof(struct dp_agg_loss, unpaired));
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
@@ -238,7 +238,7 @@ static void emit_duration(struct stub *s, const struct dp_view *view)
 	struct dp_asm *a = &s->a;
 	dp_pair_now(a);
 	if (s->rt->identity == DP_ID_SELF)
-		dp_answer_block(a, s->rt, s->find);
+		dp_agg_block(a, s->rt, s->find);
 	else
 		dp_asm_jmp(a, s->find);
 	dp_asm_bind(a, s->known);
@@ -418,7 +418,7 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
 	if (req->answer || req->enters)
-		return dp_answer_stub_emit(out, at, rt, req, ret);
+		return dp_agg_stub_emit(out, at, rt, req, ret);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
 		return dp_error(DP_TAG_SYNTAX,
 		                "the probe's fields take %zu bytes, a record has room for %u: capture fewer or shorter fields",

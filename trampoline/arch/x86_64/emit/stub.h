@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The condition-and-capture compiler: the code that a hit runs before the displaced instructions. */
-#ifndef DP_TRAMPOLINE_X86_64_STUB_H
-#define DP_TRAMPOLINE_X86_64_STUB_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EMIT_STUB_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EMIT_STUB_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the files of the expression compiler. */
-#ifndef DP_TRAMPOLINE_X86_64_EXPR_CODE_H
-#define DP_TRAMPOLINE_X86_64_EXPR_CODE_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EXPR_EXPR_CODE_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EXPR_EXPR_CODE_H
 
 #include "trampoline/arch/x86_64/expr/expr.h"
 #include "trampoline/arch/x86_64/expr/expr_leaf.h"

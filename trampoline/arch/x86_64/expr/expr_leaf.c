@@ -23,7 +23,7 @@ static bool is_known(const struct dp_expr *e)
 /* A constant division by 0 is not a constant. */
 bool dp_expr_constant(const struct dp_expr *e, uint64_t *ret)
 {
-	static const struct dp_expr_world nothing;
+	static const struct dp_expr_env nothing;
 	return is_known(e) && dp_expr_eval_in(e, &nothing, ret);
 }
 

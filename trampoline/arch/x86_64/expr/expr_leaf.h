@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Conditions that are one instruction, and the tables of operators. */
-#ifndef DP_TRAMPOLINE_X86_64_EXPR_LEAF_H
-#define DP_TRAMPOLINE_X86_64_EXPR_LEAF_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EXPR_EXPR_LEAF_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EXPR_EXPR_LEAF_H
 
 #include "probes/probes.h"
 #include "trampoline/arch/x86_64/expr/stub_view.h"

@@ -3,8 +3,8 @@
  * The location of the site's registers while a stub runs: live, or in memory because the stub uses the register. Condition and
  * capture code use it, so that the same code works at every stage of the stub.
  */
-#ifndef DP_TRAMPOLINE_X86_64_STUB_VIEW_H
-#define DP_TRAMPOLINE_X86_64_STUB_VIEW_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_EXPR_STUB_VIEW_H
+#define DP_TRAMPOLINE_ARCH_X86_64_EXPR_STUB_VIEW_H
 
 #include "trampoline/arch/x86_64/asm/asm.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plain C call from a stub that has saved rax, rcx, rdx, rsi and the arithmetic flags. */
-#ifndef DP_TRAMPOLINE_X86_64_HOOK_H
-#define DP_TRAMPOLINE_X86_64_HOOK_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_HOOKS_HOOK_H
+#define DP_TRAMPOLINE_ARCH_X86_64_HOOKS_HOOK_H
 
 #include "trampoline/arch/x86_64/asm/asm.h"
 

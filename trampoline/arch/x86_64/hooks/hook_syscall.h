@@ -3,8 +3,8 @@
  * Hooks on system calls: our code sees the registers before a `syscall`, and may make the call instead. The agent needs that for
  * ten calls (agent/trap/sigmask.c); this code finds them among a module's thousands of system calls.
  */
-#ifndef DP_TRAMPOLINE_X86_64_HOOK_SYSCALL_H
-#define DP_TRAMPOLINE_X86_64_HOOK_SYSCALL_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_HOOKS_HOOK_SYSCALL_H
+#define DP_TRAMPOLINE_ARCH_X86_64_HOOKS_HOOK_SYSCALL_H
 
 #include "trampoline/trampoline.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Moves instructions to another address, with identical effect there. */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_RELOCATE_H
-#define DP_TRAMPOLINE_ARCH_X86_64_RELOCATE_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_RELOCATE_RELOCATE_H
+#define DP_TRAMPOLINE_ARCH_X86_64_RELOCATE_RELOCATE_H
 
 #include "base/buf.h"
 #include "trampoline/arch/x86_64/decode/decode.h"

@@ -5,8 +5,8 @@
  * (jump, window), one with the following bytes as its upper ones (pun), two or three of which all but the first replace evicted
  * instructions.
  */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_KNOT_H
-#define DP_TRAMPOLINE_ARCH_X86_64_KNOT_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_CHAIN_H
+#define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_CHAIN_H
 
 #include "trampoline/arch/x86_64/emit/springboard.h"
 

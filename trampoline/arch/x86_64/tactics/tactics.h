@@ -18,8 +18,8 @@
  * window  The jump replaces several instructions, after proof that nothing jumps inside (window.c); if they are too short
  *         together, the rest is shared as in a pun.
  */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_H
-#define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_TACTICS_H
+#define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_TACTICS_H
 
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/arch/x86_64/tactics/chain.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_WINDOW_H
-#define DP_TRAMPOLINE_ARCH_X86_64_WINDOW_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_WINDOW_H
+#define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_WINDOW_H
 
 #include "trampoline/arch/x86_64/tactics/tactics.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef DP_TRAMPOLINE_ARCH_X86_64_WINDOW_PROOF_H
-#define DP_TRAMPOLINE_ARCH_X86_64_WINDOW_PROOF_H
+#ifndef DP_TRAMPOLINE_ARCH_X86_64_TACTICS_WINDOW_PROOF_H
+#define DP_TRAMPOLINE_ARCH_X86_64_TACTICS_WINDOW_PROOF_H
 
 #include "trampoline/arch/x86_64/decode/branch_targets.h"
 

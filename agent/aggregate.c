@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds the cells that a hit is counted in (decision 0020). Like the thread table, the table of blocks is in memory that a fork
+ * child finds zeroed, and is filled by cmpxchg: a signal handler may run all of this in the middle of any of it. At worst the
+ * thread then gets a second block.
+ */
+#include "agent/aggregate.h"
+#include "agent/ask.h"
+
+#define MIX   UINT64_C(0x9e3779b97f4a7c15)
+#define REACH 64u /* table entries tried, from the key's own place on */
+
+static uint64_t block_at(const struct dp_aggs *a, uint64_t i)
+{
+	return a->head + DP_AGGS_HEAD + i * a->size;
+}
+
+static struct dp_cells shared_block(const struct dp_aggs *a)
+{
+	return (struct dp_cells){block_at(a, a->nblocks), 1};
+}
+
+static uint32_t place_of(uint64_t key, uint32_t n)
+{
+	uint64_t index = (key * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
+
+	return (uint32_t)(index + n) & (DP_TABLE_SIZE - 1);
+}
+
+/* The block of this key, or 0. *room: whether there is a free entry for one. */
+static uint64_t find(struct dp_agent *agent, uint64_t key, bool *room)
+{
+	*room = false;
+	for (uint32_t n = 0; n < REACH; n++) {
+		uint32_t i = place_of(key, n);
+		uint64_t k = DP_LOAD(&agent->answer_key[i]);
+
+		if (k == key)
+			return DP_LOAD(&agent->answer_block[i]);
+		if (k == 0 && !DP_LOAD(&agent->answer_block[i])) {
+			*room = true;
+			break;
+		}
+	}
+	return 0;
+}
+
+static bool publish(struct dp_agent *agent, uint64_t key, uint64_t block)
+{
+	for (uint32_t n = 0; n < REACH; n++) {
+		uint32_t i = place_of(key, n);
+
+		if (DP_LOAD(&agent->answer_key[i]) || !dp_cmpxchg(&agent->answer_block[i], 0, block))
+			continue;
+		DP_STORE(&agent->answer_key[i], key);
+		return true;
+	}
+	return false;
+}
+
+/* The number of an unused block, or nblocks. */
+static uint64_t take(const struct dp_aggs *a)
+{
+	struct dp_aggs_head *head = (struct dp_aggs_head *)(uintptr_t)a->head;
+
+	for (;;) {
+		uint64_t used = DP_LOAD(&head->used);
+
+		if (used >= a->nblocks || dp_cmpxchg(&head->used, used, used + 1))
+			return used < a->nblocks ? used : a->nblocks;
+	}
+}
+
+struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
+{
+	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)desc->agent;
+	struct dp_aggs *a = &agent->answers;
+	struct dp_thread self;
+	uint64_t block;
+	bool room;
+
+	if (DP_LOAD(&agent->live) != DP_LIVE) {
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
+		return (struct dp_cells){0, 0};
+	}
+	if (agent->identity == DP_ID_TID && !a->by_base)
+		return shared_block(a);
+	if (a->by_base)
+		self.key = dp_thread_base();
+	else
+		self = dp_thread_self(agent);
+	if (!self.key)
+		return shared_block(a);
+	block = find(agent, self.key, &room);
+	if (block)
+		return (struct dp_cells){block, 0};
+	block = room ? take(a) : a->nblocks;
+	if (block == a->nblocks || !publish(agent, self.key, block_at(a, block)))
+		return shared_block(a);
+	return (struct dp_cells){block_at(a, block), 0};
+}
+
+/* ---- keys -------------------------------------------------------------------------------------- */
+
+static struct dp_agg_key *key_at(const struct dp_aggs *a, uint64_t block, uint64_t i)
+{
+	return (struct dp_agg_key *)(uintptr_t)(block + a->keys + (i & (a->nkeys - 1)) * a->key_size);
+}
+
+static bool same_stack(const struct dp_agg_key *entry, const uint64_t *stack)
+{
+	const uint64_t *words = (const uint64_t *)(entry + 1);
+
+	for (uint64_t i = 0; stack && i <= stack[0]; i++)
+		if (words[i] != stack[i])
+			return false;
+	return true;
+}
+
+static void fill(struct dp_agg_key *entry, uint64_t mark, uint64_t key, const uint64_t *stack)
+{
+	uint64_t *words = (uint64_t *)(entry + 1);
+
+	entry->key = key;
+	for (uint64_t i = 0; stack && i <= stack[0]; i++)
+		words[i] = stack[i];
+	DP_STORE(&entry->mark, mark);
+}
+
+struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack)
+{
+	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)desc->agent;
+	const struct dp_aggs *a = &agent->answers;
+	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * MIX >> 32;
+	struct dp_cells cells = dp_agg_cells(desc);
+	struct dp_agg_loss *loss = (struct dp_agg_loss *)(uintptr_t)(cells.at + a->loss);
+
+	for (uint64_t n = 0; cells.at && n < DP_AGG_REACH && n < a->nkeys; n++) {
+		struct dp_agg_key *entry = key_at(a, cells.at, place + n);
+
+		if (!DP_LOAD(&entry->mark) && dp_cmpxchg(&entry->mark, 0, DP_AGG_BUSY))
+			fill(entry, mark, key, stack);
+		else if (DP_LOAD(&entry->mark) != mark || entry->key != key || !same_stack(entry, stack))
+			continue;
+		return (struct dp_cells){(uint64_t)(uintptr_t)(entry + 1) + desc->stack_words * sizeof(uint64_t), cells.shared};
+	}
+	if (cells.at)
+		__atomic_fetch_add(&loss[desc->probe].crowded, 1, __ATOMIC_RELAXED);
+	return (struct dp_cells){0, 0};
+}
+
+struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key)
+{
+	return dp_agg_find(desc, key, NULL);
+}
+
+/* ---- backtraces ---------------------------------------------------------------------------------- */
+
+#define DEPTH 63u /* words on the stack of the hit */
+
+static uint64_t hash(const uint64_t *stack)
+{
+	uint64_t h = 0;
+
+	for (uint64_t i = 0; i <= stack[0]; i++)
+		h = ((h ^ stack[i]) * MIX) ^ h >> 29;
+	return h;
+}
+
+void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
+{
+	const struct dp_op limited = {.size = op->size < DEPTH ? op->size : DEPTH};
+	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)capture->desc->agent;
+	struct dp_cells *to = (struct dp_cells *)(void *)capture->record;
+	struct dp_thread self;
+	struct dp_capture own = *capture;
+	uint64_t words[2 + DEPTH];
+	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte; the frames after it are aligned words */
+
+	*to = (struct dp_cells){0, 0};
+	if (DP_LOAD(&agent->live) != DP_LIVE) {
+		dp_agg_cells(capture->desc); /* counts the loss */
+		return;
+	}
+	self = dp_thread_self(agent);
+	own.slot = dp_thread_slot(agent, &self);
+	own.cursor = bytes;
+	if (!own.slot) {
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)own.desc->lost)->no_slot, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	dp_agent_backtrace(&own, &limited);
+	words[0] = *bytes;
+	*to = dp_agg_find(capture->desc, hash(words), words);
+}
+
+void dp_agent_stacked_done(struct dp_capture *capture)
+{
+	(void)capture;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Cells of aggregations: counts instead of records. */
+#ifndef DP_AGENT_AGGREGATE_H
+#define DP_AGENT_AGGREGATE_H
+
+#include "agent/agent.h"
+
+struct dp_cells { /* returned in rax and rdx */
+	uint64_t at;     /* a block, or one key's cells; 0: the hit is lost, and counted */
+	uint64_t shared; /* 1: other threads write there too */
+};
+
+/* Called by dp_thunk_cells and dp_thunk_keyed. */
+struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc);
+struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key);
+/* `stack`: the number of frames, then the frames; or NULL. */
+struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
+
+DP_EXPORT void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_stacked_done(struct dp_capture *capture);
+
+#endif

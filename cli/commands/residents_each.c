@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/commands/residents_each.h"
+
+#include "cli/run/progress.h"
+#include "cli/run/signals.h"
+
+/* Signals wait until the work in a process is done. */
+static bool on_progress(bool removing, size_t done, size_t of, void *data)
+{
+	(void)data;
+	if (removing && of)
+		dp_progress("removing", done, of);
+	return false;
+}
+
+static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_residents_fn act)
+{
+	struct dp_residents left;
+	struct dp_trace_spec trace = options->trace;
+	struct dp_trace_calls calls = *trace.calls;
+	calls.progress = on_progress;
+	trace.calls = &calls;
+	struct dp_error *err = dp_residents_open(&trace, pid, look, &left);
+	if (!err)
+		err = act(options, &left);
+	const bool failed = err;
+	dp_progress_clear();
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	dp_residents_close(&left);
+	return failed;
+}
+
+/* After a signal the remaining processes are skipped. */
+static int interrupted(const struct dp_options *options, size_t next)
+{
+	const int sig = next < options->trace.npids ? dp_signals_take() : 0;
+	if (sig)
+		fprintf(stderr, "dynprobe: error: a signal came: %zu of %zu processes were skipped [%s]\n",
+		        options->trace.npids - next, options->trace.npids, dp_tag_name(DP_TAG_INTERRUPTED));
+	return sig;
+}
+
+int dp_residents_each(const struct dp_options *options, bool look, dp_residents_fn act)
+{
+	size_t failed = 0;
+	int fd = -1;
+	struct dp_error *err = look ? NULL : dp_signals_open(&fd);
+	dp_error_destroy(err); /* without it a signal ends dynprobe in the middle, and the next one removes the rest */
+	dp_progress_on(!look && !options->quiet);
+	for (size_t i = 0; i < options->trace.npids; i++) {
+		failed += act_in(options, options->trace.pid[i], look, act);
+		const int sig = interrupted(options, i + 1);
+		if (sig)
+			return 128 + sig;
+	}
+	dp_progress_on(false);
+	return !failed ? 0 : failed == options->trace.npids ? DP_EXIT_FAILURE : DP_EXIT_PARTIAL;
+}

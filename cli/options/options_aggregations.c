@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Aggregations instead of events; these options apply to all probes of the run. */
+#include "cli/options/options_table.h"
+#include "trampoline/trampoline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATISTICS (DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX)
+
+/* --sum, --avg, --min and --max of one expression can be combined; the others cannot. */
+static struct dp_error *ask(struct dp_parser *p, unsigned what, enum dp_aggs_rank rank, const char *value)
+{
+	struct dp_asked *a = &p->o.trace.asked;
+	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
+		return dp_error(DP_TAG_USAGE,
+		                "%s is a second aggregation: one run takes --count, or --hist, or --sum, --avg, --min and --max",
+		                p->option);
+	if (a->value && value && strcmp(a->value, value))
+		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", p->option,
+		                value, a->value);
+	a->rank = a->what ? a->rank : rank;
+	a->what |= what;
+	a->value = value ? value : a->value;
+	return NULL;
+}
+
+/* --count, --sum, --avg, --min, --max: their rows say which is the rank. */
+struct dp_error *dp_option_aggregation(struct dp_parser *p, const char *arg)
+{
+	static const unsigned what[] = {[DP_RANK_HITS] = DP_AGG_COUNT,
+	                                [DP_RANK_SUM] = DP_AGG_SUM,
+	                                [DP_RANK_AVERAGE] = DP_AGG_SUM,
+	                                [DP_RANK_MIN] = DP_AGG_MIN,
+	                                [DP_RANK_MAX] = DP_AGG_MAX};
+	const enum dp_aggs_rank rank = (enum dp_aggs_rank)p->row->value;
+	p->o.trace.asked.average |= rank == DP_RANK_AVERAGE;
+	return ask(p, what[rank], rank, arg);
+}
+
+/* ---- histograms ---------------------------------------------------------------------------------------------------------- */
+
+/* The last comma before `end` outside parentheses, brackets and quotes, or NULL. */
+static char *last_comma(char *text, const char *end)
+{
+	char *found = NULL;
+	int depth = 0;
+	for (char *c = text, quote = 0; c < end; c++) {
+		if (quote)
+			quote = *c == quote ? 0 : quote;
+		else if (*c == '"' || *c == '\'')
+			quote = *c;
+		else if (strchr("([", *c))
+			depth++;
+		else if (strchr(")]", *c))
+			depth--;
+		else if (*c == ',' && !depth)
+			found = c;
+	}
+	return found;
+}
+
+static bool whole_number(const char *text, int64_t *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoll(text, &end, 0);
+	return end != text && !end[strspn(end, " ")] && !errno;
+}
+
+static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const comma[3])
+{
+	int64_t n[3];
+	uint64_t range;
+	for (int i = 0; i < 3; i++) {
+		if (!whole_number(comma[i] + 1, &n[i]))
+			return dp_error(DP_TAG_USAGE, "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers",
+			                arg);
+		*comma[i] = 0;
+	}
+	if (n[1] <= n[0] || n[2] <= 0)
+		return dp_error(DP_TAG_USAGE, "--hist '%s': HIGH must be above LOW, and STEP above 0", arg);
+	range = (uint64_t)n[1] - (uint64_t)n[0];
+	a->low = n[0];
+	a->step = (uint64_t)n[2];
+	if (range / a->step + (range % a->step != 0) > DP_AGG_LINEAR_MAX)
+		return dp_error(DP_TAG_USAGE, "--hist '%s' has more than %u buckets; use a greater STEP", arg, DP_AGG_LINEAR_MAX);
+	a->buckets = (uint32_t)(range / a->step + (range % a->step != 0));
+	return NULL;
+}
+
+struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
+{
+	struct dp_asked *a = &p->o.trace.asked;
+	char *comma[3];
+	free(a->linear);
+	a->linear = strdup(arg);
+	if (!a->linear)
+		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+	char *end = a->linear + strlen(a->linear);
+	for (int i = 2; i >= 0; i--) {
+		comma[i] = end ? last_comma(a->linear, end) : NULL;
+		end = comma[i];
+	}
+	if (!comma[0])
+		return ask(p, DP_AGG_LOG2, DP_RANK_HITS, arg);
+	for (int i = 1; i < 3; i++) /* whole_number() stops there */
+		*comma[i] = 0;
+	DP_TRY(linear(a, arg, comma));
+	return ask(p, DP_AGG_LINEAR, DP_RANK_HITS, a->linear);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+
+struct dp_error *dp_option_by(struct dp_parser *p, const char *arg)
+{
+	if (p->o.trace.asked.by)
+		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; use one per run", arg);
+	p->o.trace.asked.by = arg;
+	return NULL;
+}
+
+static struct dp_error *check_question(const struct dp_asked *a)
+{
+	const char *lone = a->by ? "--by" : a->interval_ns ? "--interval" : a->top ? "--top" : a->folded ? "--folded" : NULL;
+	if (a->what || !lone)
+		return NULL;
+	return dp_error(DP_TAG_USAGE, "%s is for aggregations: also give --count, --hist, --sum, --avg, --min or --max", lone);
+}
+
+struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
+{
+	struct dp_asked *a = &o->trace.asked;
+	if (!a->what && a->slower_ns == 0)
+		return check_question(a);
+	DP_TRY(check_question(a));
+	if (verb == DP_VERB_ATTACH)
+		return dp_error(DP_TAG_USAGE, "resident probes (attach) record events: run aggregations without attach");
+	if (o->trace.sink == DP_SINK_LTTNG)
+		return dp_error(DP_TAG_USAGE, "dynprobe computes aggregations itself: they exclude --sink lttng and --session");
+	if (o->trace.pending)
+		return dp_error(DP_TAG_USAGE, "aggregations and --pending exclude each other");
+	o->trace.sink = DP_SINK_RING;
+	if (!a->what)
+		return NULL;
+	for (size_t i = 0; i < o->trace.nprobes; i++)
+		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
+			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
+	if (o->format == DP_FORMAT_CTF || o->record)
+		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record nor -f ctf");
+	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))
+		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
+	o->no_record = true;
+	return NULL;
+}

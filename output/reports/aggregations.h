@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Aggregations for users: tables and histograms, NDJSON, folded stacks for flame graphs. */
+#ifndef DP_OUTPUT_REPORTS_AGGREGATIONS_H
+#define DP_OUTPUT_REPORTS_AGGREGATIONS_H
+
+#include "base/buf.h"
+#include "probes/probes.h"
+#include "trampoline/trampoline.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+struct dp_agg_row { /* for one probe, or for one of its keys */
+	const char *name;
+	pid_t pid;
+	bool keyed;
+	uint64_t key;
+	const uint64_t *frames; /* the key as a backtrace, innermost first; or NULL */
+	unsigned nframes;
+	bool cut; /* there are more callers */
+	struct dp_image *image; /* names for the frames */
+	const uint64_t *cells;
+	uint64_t hits;
+	uint64_t unpaired, crowded; /* lost; only in the row without a key */
+};
+
+enum dp_aggs_rank { DP_RANK_HITS, DP_RANK_SUM, DP_RANK_AVERAGE, DP_RANK_MIN, DP_RANK_MAX };
+
+struct dp_aggs_shown {
+	unsigned what; /* enum dp_agg_what */
+	bool average;
+	const char *value, *by; /* as typed, or NULL */
+	bool ns;                /* values are durations */
+	bool pids;              /* rows of several processes */
+	bool delta;             /* only what came since the last report */
+	int64_t low;
+	uint64_t step;
+	uint32_t buckets;
+	size_t top;                      /* rows to show; 0: all */
+	double seconds;                  /* length of the period */
+	const struct dp_agg_row *row; /* greatest first */
+	size_t n;
+};
+
+/* Number of hits in these cells. */
+uint64_t dp_agg_hits(unsigned what, const uint64_t *cells, unsigned words);
+/* The minimum and maximum that cells encode. */
+int64_t dp_agg_max_of(uint64_t cell);
+int64_t dp_agg_min_of(uint64_t cell);
+/* Bounds of a histogram's bucket: [*from, *to); INT64_MIN or INT64_MAX where it is open. */
+void dp_agg_bucket(const struct dp_aggs_shown *a, unsigned i, int64_t *from, int64_t *to);
+unsigned dp_agg_nbuckets(const struct dp_aggs_shown *a);
+
+/* Sorts the greatest first and those without a hit last; equal ones by hits, by name, and then by the address of their cells. */
+void dp_aggs_sort(struct dp_agg_row *row, size_t n, enum dp_aggs_rank rank);
+
+void dp_aggs_text(const struct dp_aggs_shown *a, FILE *to);
+void dp_aggs_json(const struct dp_aggs_shown *a, FILE *to);
+/* "main;foo;bar 12" */
+void dp_aggs_folded(const struct dp_aggs_shown *a, FILE *to);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Aggregations and durations: what the probes of one target count and measure. */
+#ifndef DP_SESSION_PROCESS_SESSION_AGGS_H
+#define DP_SESSION_PROCESS_SESSION_AGGS_H
+
+#include "session/process/session.h"
+
+struct dp_session_aggs {
+	struct dp_agg *answer; /* trace->nprobes of them */
+	struct dp_cells_want want;
+	bool timed;          /* durations are needed */
+	uint64_t *entry;     /* of pair i + 1: the address of its entry */
+	const char **chosen; /* for system calls: the condition on the entry; NULL: all. Borrowed from struct dp_typed */
+	struct dp_expr **chosen_when;
+	struct dp_error **no_entry; /* why the entry cannot be probed, or NULL */
+	size_t npairs;
+	size_t nprobes;
+	struct dp_fields none; /* what entries record: nothing */
+};
+
+/* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
+struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;
+/* Completes the probe's request, and plans the entry that it is paired with. An error refuses this probe. */
+struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
+                                         struct dp_request *request) DP_MUST_CHECK;
+/* Reads how many hits of probe i had no entry, or no room for their key. */
+void dp_session_aggs_loss(struct dp_session *s, unsigned i);
+/*
+ * Whether a probe records the flags register, or a probe of another command at the same site might. Then stubs preserve the
+ * flags even where the program does not use them any more.
+ */
+bool dp_session_shows_flags(const struct dp_session *s);
+/* For dry runs: made-up addresses of the cells. */
+void dp_session_aggs_nowhere(struct dp_runtime *rt);
+struct dp_session_aggs *dp_session_aggs_destroy(struct dp_session_aggs *a);
+
+/* The probe whose row shows probe `i`: the first of a function's returns, or of a system call's sites. */
+size_t dp_aggs_row(const struct dp_trace_spec *trace, size_t i);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Adds a hit to its cells. Each cell is changed by one instruction, or by cmpxchg: a signal handler's hit comes before or after
+ * it. With a lock prefix the same code works for shared cells.
+ */
+#include "trampoline/arch/x86_64/emit/aggregate.h"
+
+unsigned dp_agg_words(const struct dp_agg *answer)
+{
+	if (answer->what & DP_AGG_LOG2)
+		return DP_AGG_LOG2_WORDS;
+	if (answer->what & DP_AGG_LINEAR)
+		return answer->buckets + 2;
+	return answer->what == DP_AGG_COUNT ? 1 : DP_AGG_WORDS;
+}
+
+static void lock(struct dp_asm *a, bool locked)
+{
+	if (locked)
+		dp_asm_data(a, "\xf0", 1);
+}
+
+static void add_one(struct dp_asm *a, struct dp_rm cell, bool locked)
+{
+	lock(a, locked);
+	dp_asm_alu_imm(a, DP_ALU_ADD, 8, 1, cell);
+}
+
+/* The bucket's index is in rcx. */
+static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
+{
+	static const uint8_t addq_rsi_rcx_8[] = {0x48, 0x83, 0x84, 0xce}; /* addq $imm8,disp32(%rsi,%rcx,8) */
+	lock(a, locked);
+	dp_asm_data(a, addq_rsi_rcx_8, sizeof(addq_rsi_rcx_8));
+	dp_asm_data(a, &disp, 4);
+	dp_asm_data(a, "\x01", 1);
+}
+
+/* The highest bit of 2 * value + 1 is the bucket's index, for 0 too. Values below 0 go to the last bucket. */
+static void log2_bucket(struct dp_asm *a)
+{
+	static const uint8_t bsr_rcx_rcx[] = {0x48, 0x0f, 0xbd, 0xc9}, cmovs_rdx_rcx[] = {0x48, 0x0f, 0x48, 0xca};
+	dp_asm_lea(a, dp_rm_index(DP_RAX, DP_RAX, 1), DP_RCX);
+	dp_asm_data(a, bsr_rcx_rcx, sizeof(bsr_rcx_rcx));
+	dp_asm_mov_const(a, DP_AGG_LOG2_WORDS - 1, DP_RDX);
+	dp_asm_test(a, 8, DP_RAX, dp_rm_reg(DP_RAX));
+	dp_asm_data(a, cmovs_rdx_rcx, sizeof(cmovs_rdx_rcx));
+}
+
+/*
+ * rax / step into rax, which is below `limit`. Multiplies by the rounded reciprocal, exact for 32 bits; only wider ranges need a
+ * division.
+ */
+static void divide(struct dp_asm *a, uint64_t step, uint64_t limit)
+{
+	static const uint8_t mul_rcx[] = {0x48, 0xf7, 0xe1}, div_rcx[] = {0x48, 0xf7, 0xf1};
+	const bool wide = limit > UINT32_MAX;
+	if (step == 1)
+		return;
+	dp_asm_mov_const(a, wide ? step : UINT64_MAX / step + 1, DP_RCX);
+	if (wide)
+		dp_asm_mov_const(a, 0, DP_RDX);
+	dp_asm_data(a, wide ? div_rcx : mul_rcx, 3);
+	if (!wide)
+		dp_asm_mov_store(a, 8, DP_RDX, dp_rm_reg(DP_RAX));
+}
+
+static void linear_bucket(struct dp_asm *a, const struct dp_agg *answer)
+{
+	const uint64_t limit = answer->buckets * answer->step;
+	struct dp_label done = dp_asm_label(a), inside = dp_asm_label(a);
+	dp_asm_mov_const(a, (uint64_t)answer->low, DP_RDX);
+	dp_asm_mov_const(a, 0, DP_RCX);
+	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(a, DP_CC_L, done);
+	dp_asm_alu_store(a, DP_ALU_SUB, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	dp_asm_mov_const(a, limit, DP_RDX);
+	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(a, DP_CC_B, inside);
+	dp_asm_mov_const(a, answer->buckets + 1, DP_RCX);
+	dp_asm_jmp(a, done);
+	dp_asm_bind(a, inside);
+	divide(a, answer->step, limit);
+	dp_asm_lea(a, dp_rm_mem(DP_RAX, 1), DP_RCX);
+	dp_asm_bind(a, done);
+}
+
+/* Stores the maximum of the cell and rdx in the cell. */
+static void greatest(struct dp_asm *a, struct dp_rm cell, bool locked)
+{
+	struct dp_label again = dp_asm_label(a), done = dp_asm_label(a);
+	dp_asm_bind(a, again);
+	dp_asm_mov_load(a, 8, cell, DP_RAX);
+	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RDX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(a, DP_CC_AE, done);
+	lock(a, locked);
+	dp_asm_cmpxchg(a, DP_RDX, cell);
+	dp_asm_jcc(a, DP_CC_NE, again);
+	dp_asm_bind(a, done);
+}
+
+static void statistics(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, bool locked)
+{
+	static const uint8_t btc_63_rdx[] = {0x48, 0x0f, 0xba, 0xfa, 63}, not_rdx[] = {0x48, 0xf7, 0xd2};
+	add_one(a, dp_rm_mem(DP_RSI, disp + 8 * DP_AGG_WORD_COUNT), locked);
+	if (answer->what & DP_AGG_SUM) {
+		lock(a, locked);
+		dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RAX, dp_rm_mem(DP_RSI, disp + 8 * DP_AGG_WORD_SUM));
+	}
+	if (!(answer->what & (DP_AGG_MIN | DP_AGG_MAX)))
+		return;
+	dp_asm_mov_store(a, 8, DP_RAX, dp_rm_reg(DP_RDX));
+	dp_asm_data(a, btc_63_rdx, sizeof(btc_63_rdx));
+	if (answer->what & DP_AGG_MAX)
+		greatest(a, dp_rm_mem(DP_RSI, disp + 8 * DP_AGG_WORD_MAX), locked);
+	if (!(answer->what & DP_AGG_MIN))
+		return;
+	dp_asm_data(a, not_rdx, sizeof(not_rdx));
+	greatest(a, dp_rm_mem(DP_RSI, disp + 8 * DP_AGG_WORD_MIN), locked);
+}
+
+void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, bool locked)
+{
+	if (answer->what & DP_AGG_LOG2) {
+		log2_bucket(a);
+		add_bucket(a, disp, locked);
+	} else if (answer->what & DP_AGG_LINEAR) {
+		linear_bucket(a, answer);
+		add_bucket(a, disp, locked);
+	} else if (answer->what == DP_AGG_COUNT) {
+		add_one(a, dp_rm_mem(DP_RSI, disp), locked);
+	} else {
+		statistics(a, answer, disp, locked);
+	}
+}
