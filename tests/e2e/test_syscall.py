@@ -151,7 +151,7 @@ class Strace(Case):
 class Refused(Case):
     def test_what_is_no_system_call(self):
         t = self.target("spin")
-        self.assert_refused(self.attach(t, "--syscall", "raed", "-n", 1), "DP-NO-SYMBOL", "no system call of that name")
+        self.assert_refused(self.attach(t, "--syscall", "raed", "-n", 1), "DP-NO-SYMBOL", "no such system call")
         self.assert_refused(self.attach(t, "--syscall", "s*", "-n", 1), "DP-USAGE", "narrower pattern")
         self.assert_refused(self.attach(t, "--syscall", "re ad", "-n", 1), "DP-SYNTAX", "^")
 
