@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Checks names that pages of docs/ mention: tests, files and functions. usage: check-names.py [PAGE...]
 
-What a page says of tests stands in the last column of tables that are headed `test` or `tests`, and in paragraphs that begin with "Tests."
-or "Test:". Its notation: `FILE: name, name` for tests (or classes of them) of tests/e2e/test_FILE.py, `ROOM/TOPIC: name` for those of
-test_TOPIC.c somewhere below tests/unit/ROOM; items are separated by semicolons, `all` stands for each test of a file, what is in parentheses is a remark.
+Pages name tests in the last column of tables that are headed `test` or `tests`, and in paragraphs that begin with "Tests." or "Test:".
+The notation: `FILE: name, name` for tests (or classes) of tests/e2e/test_FILE.py, `ROOM/TOPIC: name` for those of test_TOPIC.c
+somewhere below tests/unit/ROOM; semicolons separate items, `all` means every test of a file, parentheses contain remarks.
 
 Files are `DIRECTORY/NAME`, functions are `NAME()`. "`FILE`: `NAME()`" and "`NAME()` in `FILE`" say where a function is.
 """

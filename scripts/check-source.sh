@@ -35,7 +35,7 @@ against=$(includes | awk -F: '
 	}' scripts/layers.txt -)
 complain "includes that run against the order of a room's folders (scripts/layers.txt):" "$against"
 
-# Across rooms: scripts/public.txt has what a room shows to the rooms above; base/ shows each header. That list should only get shorter.
+# Across rooms: scripts/public.txt lists the headers that a room's users may include; all of base/ is public. That list should only get shorter.
 public=$(includes | awk -F: '
 	BEGIN { n = split("base agent probes trampoline injector pmodules output session cli", name, " "); for (i = 1; i <= n; i++) room[name[i]] }
 	{
@@ -49,7 +49,7 @@ crowded=$(files '*.c' '*.h' '*.S' | grep -E '^(base|agent|probes|trampoline|inje
 	awk '{ folder = $0; sub("/[^/]*$", "", folder); n[folder]++ } END { for (f in n) if (n[f] > 15) print "  " f ": " n[f] }')
 complain "more than 15 files (NAME.c and NAME.h are one) in a folder:" "$crowded"
 
-# A tag that begins with dp_, or stands in a header, means one thing in all rooms.
+# A struct tag that begins with dp_, or is in a header, must have one meaning in all rooms.
 twice=$(files 'base/*.[ch]' 'agent/*.[ch]' 'probes/*.[ch]' 'trampoline/*.[ch]' 'injector/*.[ch]' 'pmodules/*.[ch]' 'output/*.[ch]' 'session/*.[ch]' 'cli/*.[ch]' |
 	xargs grep -HoE '\b(struct|union|enum) [a-z0-9_]+ \{' | awk -F'[: ]' '
 	{ n[$3]++; where[$3] = where[$3] " " $1; if ($3 ~ /^dp_/ || $1 ~ /h$/) shared[$3] }
@@ -66,7 +66,7 @@ complain "files over 500 lines:" "$long"
 undone=$(files '*.c' '*.h' '*.S' | xargs grep -nE '\b(TODO|FIXME)\b' /dev/null || true)
 complain "left undone:" "$undone"
 
-# A test carries the name of each tag, but for this one so far (huge pages would have to be reserved). Files that show a tag as an example of one do not count.
+# Each tag needs a test that names it; this one has none yet (huge pages would have to be reserved). Files that only use a tag as an example do not count.
 known='DP-HUGETLBFS'
 untested=$(sed -nE 's/^DP_TAG\(([A-Z0-9_]+), "DP-([A-Z0-9-]+)".*/\1 \2/p' base/tags.def | while read -r id name; do
 	git grep --untracked -qE "(DP[-_]$(echo "$name" | sed 's/-/[-_]/g')|DP_TAG_$id)([^A-Z_-]|_[^A-Z]|\$)" -- tests ':!tests/unit/base' ':!tests/unit/output' \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What code was mapped when. An address means something only together with a time: a library goes, another comes to the same
- * place, or the process becomes another program. As long as code is only added, one image is all; where code of a file is gone
- * or another's, a new one begins.
+ * The code that was mapped at each time. The same address can belong to different code: a library is unloaded and another loaded
+ * at its address, or the process calls exec. While code is only added, one image is enough; when code of a file is gone or
+ * replaced, a new image begins.
  */
 #include "session/profile/images.h"
 
@@ -22,7 +22,7 @@ static bool same(const struct dp_map *a, const struct dp_map *b)
 	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && !strcmp(a->path, b->path);
 }
 
-/* /proc lists them by address. */
+/* A binary search: /proc lists mappings by address. */
 static const struct dp_map *code_at(const struct dp_image *image, uint64_t addr)
 {
 	size_t lo = 0, hi = dp_image_nmaps(image);
@@ -45,7 +45,7 @@ bool dp_images_agree(const struct dp_image *a, const struct dp_image *b, uint64_
 	return x && y ? same(x, y) : !x && !y;
 }
 
-/* Is all code of `old` still there? */
+/* Whether all code of `old` is still mapped. */
 static bool adds_only(const struct dp_image *old, const struct dp_image *image)
 {
 	for (size_t i = 0; i < dp_image_nmaps(old); i++) {
@@ -91,7 +91,7 @@ void dp_images_add(struct dp_images *s, struct dp_mapped m, struct dp_stacks *st
 	drop(to);
 	*to = m;
 	s->n++;
-	if (s->n > 2) { /* no sample that old is still to come; its names may be asked for */
+	if (s->n > 2) { /* no more samples are that old; but their names may still be needed */
 		struct dp_mapped *old = &s->of[(s->n - 3) % DP_IMAGES_MAX];
 		free(old->unwind);
 		old->unwind = NULL;
@@ -128,7 +128,8 @@ uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t
 	struct dp_function f;
 	struct dp_image *image = dp_images_get(s, number);
 	const uint64_t start = dp_image_function_at(image, dp_addr_of(pc - !exact), &f) ? f.start.v : pc;
-	const struct dp_map *m = s->n > 1 ? code_at(image, start) : NULL; /* elsewhere the next time, it is the same */
+	const struct dp_map *m =
+	        s->n > 1 ? code_at(image, start) : NULL; /* with several images, the file's offset identifies it */
 	if (!m || m->path[0] != '/')
 		return start;
 	uint64_t h = mix(m->inode, start - m->start.v + m->offset);

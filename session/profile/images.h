@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The code that a sampled process had mapped, and when: a sample's addresses mean something only together with its time. */
+/* The code that a sampled process had mapped, by time: a sample's time says which code its addresses belong to. */
 #ifndef DP_SESSION_PROFILE_IMAGES_H
 #define DP_SESSION_PROFILE_IMAGES_H
 
@@ -14,21 +14,21 @@ struct dp_mapped {
 	uint8_t *unwind;
 	uint64_t since_ns;
 };
-struct dp_images { /* the last ones, by their numbers; the first is 0 */
+struct dp_images { /* the last DP_IMAGES_MAX images; their numbers begin at 0 */
 	struct dp_mapped of[DP_IMAGES_MAX];
-	struct dp_mapped none; /* nothing is known */
+	struct dp_mapped none; /* for times without an image */
 	uint32_t n;
 };
 struct dp_error *dp_images_init(struct dp_images *s) DP_MUST_CHECK;
 void dp_images_fini(struct dp_images *s);
-/* Takes `m`, its image too. `stacks` (or NULL) are told of the image that has to go for it. */
+/* Takes ownership of `m` and its image. If it replaces an old image, retires that in `stacks` (or NULL). */
 void dp_images_add(struct dp_images *s, struct dp_mapped m, struct dp_stacks *stacks);
-/* What was mapped then; DP_IMAGES_NONE if that is not known. */
+/* The image at a time; *number is DP_IMAGES_NONE if it is unknown. */
 const struct dp_mapped *dp_images_at(const struct dp_images *s, uint64_t ns, uint32_t *number);
 struct dp_image *dp_images_get(const struct dp_images *s, uint32_t number);
-/* Is the same code there? */
+/* Whether both images have the same code at `addr`. */
 bool dp_images_agree(const struct dp_image *a, const struct dp_image *b, uint64_t addr);
-/* What the function at `pc` is known by, wherever it is mapped. */
+/* An identifier of the function at `pc` that does not depend on where it is mapped. */
 uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t pc, bool exact);
 
 #endif

@@ -7,13 +7,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define EXIT_NOT_RUN 127 /* the reason goes through `told` */
+#define EXIT_NOT_RUN 127 /* the reason is written to the pipe `told` */
 
 static void become(char **words, const int go[2], int told)
 {
 	char c;
-	close(go[1]);                     /* otherwise read() would not end if dynprobe dies */
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* until it is a program of its own */
+	close(go[1]);                     /* so that read() ends if dynprobe dies */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* until exec */
 	if (read(go[0], &c, 1) != 1)
 		_exit(EXIT_NOT_RUN);
 	prctl(PR_SET_PDEATHSIG, 0);

@@ -16,7 +16,7 @@ bool dp_sampler_has_all(const struct dp_sampler *s)
 	return s->most && s->taken >= s->most;
 }
 
-/* What code is mapped, `since` then. */
+/* Reads the mapped code, valid from `since` on. */
 static void add_image(struct dp_sampler *s, struct dp_mapped m)
 {
 	dp_images_add(&s->images, m, s->stacks);
@@ -41,7 +41,7 @@ static bool has_ended(const struct dp_sampler *s, int ms)
 	return poll(&fd, 1, ms) > 0;
 }
 
-/* A program that is gone before it was looked at: what was known of the one before it says nothing of its samples. */
+/* The program ended before its maps were read: its samples must not get names of the program before exec. */
 static void forget_before(struct dp_sampler *s, uint64_t exec_ns)
 {
 	struct dp_mapped nothing = {.since_ns = exec_ns};
@@ -53,8 +53,8 @@ static void forget_before(struct dp_sampler *s, uint64_t exec_ns)
 }
 
 /*
- * Code that was mapped is looked at before the samples behind that news; if it is of no file, which has no names, not again and
- * again for a program that maps all the time.
+ * Reads the maps when code was mapped, before the samples that follow. Code without a file has no names: for it the maps are read
+ * at most once in LOOK_NS, because some programs map such code all the time.
  */
 static void keep_up(struct dp_sampler *s)
 {
@@ -73,7 +73,7 @@ static void keep_up(struct dp_sampler *s)
 	dp_error_destroy(err);
 }
 
-/* May what the sample is named by be older than its code? */
+/* Whether the names for the sample may be older than its code. */
 static bool is_stale(const struct dp_sampler *s, const struct dp_sample *sample)
 {
 	struct dp_samples_news news;
@@ -105,7 +105,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	s->taken++;
 	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
 		s->cut++;
-		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* says so: DP_FRAMES_CUT */
+		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* marks the cut: DP_FRAMES_CUT */
 	}
 	if (s->stacks) {
 		s->crowded += !dp_stacks_count(s->stacks, &(struct dp_stack_seen){pc, n, number});
@@ -127,9 +127,9 @@ static void on_sample(const struct dp_sample *sample, void *data)
 
 struct dp_error *dp_sampler_look(struct dp_sampler *s)
 {
-	for (int tried = 1;; tried++) { /* a program that maps while we look */
+	for (int tried = 1;; tried++) { /* again, if the program maps meanwhile */
 		struct dp_error *err = look(s, 0);
-		if (err && s->starts && has_ended(s, 200)) /* a short one: its samples have no names */
+		if (err && s->starts && has_ended(s, 200)) /* it has ended already: its samples have no names */
 			err = dp_error_destroy(err);
 		if (!err || tried == RETRIES)
 			return err;

@@ -7,14 +7,14 @@
 #define STACKS_MAX (1u << 18)
 
 struct stack {
-	uint64_t *pc; /* NULL: a free place */
+	uint64_t *pc; /* NULL: a free slot */
 	size_t n;
 	uint64_t hash, hits;
 	uint32_t image;
 };
 
 struct dp_stacks {
-	struct stack *slot; /* a hash table; a power of two */
+	struct stack *slot; /* a hash table; nslots is a power of two */
 	size_t nslots, n;
 	uint64_t unnamed;
 };
@@ -75,7 +75,7 @@ static bool grow(struct dp_stacks *s)
 		if (!from->pc)
 			continue;
 		struct stack *to = place_of(&grown, from->hash, &seen);
-		if (to->pc) { /* two that became one when their image went */
+		if (to->pc) { /* two stacks became equal when their image was retired */
 			to->hits += from->hits;
 			free(from->pc);
 			grown.n--;
@@ -134,11 +134,11 @@ static int by_hits(const void *x, const void *y)
 	return (a->frames[0] > b->frames[0]) - (a->frames[0] < b->frames[0]);
 }
 
-/* ---- stacks of the same functions are one to the reader ------------------------------------------------------------------- */
+/* ---- stacks of the same functions share a row ----------------------------------------------------------------------------- */
 
 struct dp_merged_stack {
 	uint64_t *functions;       /* owned */
-	const struct stack *stack; /* the one with most hits */
+	const struct stack *stack; /* the stack with most hits */
 	uint64_t hits;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often each stack was seen. */
+/* Counts how often each stack was sampled. */
 #ifndef DP_SESSION_PROFILE_STACKS_H
 #define DP_SESSION_PROFILE_STACKS_H
 
@@ -10,23 +10,23 @@ struct dp_error *dp_stacks_create(struct dp_stacks **ret) DP_MUST_CHECK;
 struct dp_stack_seen {
 	const uint64_t *pc;
 	size_t n;
-	uint32_t image; /* its number */
+	uint32_t image; /* its number (images.h) */
 };
-/* False: there is no room for another stack. */
+/* False if there is no room for another stack. */
 bool dp_stacks_count(struct dp_stacks *s, const struct dp_stack_seen *seen);
-/* Image `old` goes: its stacks are `number`'s from now on, where that has the same code; the others' names are lost. */
+/* Image `old` is dropped: its stacks move to image `number` if that has the same code. The others lose their names. */
 void dp_stacks_retire(struct dp_stacks *s, uint32_t old, const struct dp_image *was, uint32_t number, const struct dp_image *is);
-/* Samples whose names were lost so. */
+/* The number of samples that lost their names so. */
 uint64_t dp_stacks_unnamed(const struct dp_stacks *s);
 struct dp_stacks *dp_stacks_destroy(struct dp_stacks *s);
 
-/* The stacks as rows, most samples first; those of the same functions are one. Refers to `s` and `images`. */
+/* The stacks as rows, most samples first; stacks of the same functions share a row. Refers to `s` and `images`. */
 struct dp_stack_rows {
 	struct dp_agg_row *row;
 	size_t n;
 	struct dp_merged_stack *merged;
 };
-/* On failure there is nothing to free. */
+/* After an error there is nothing to free. */
 struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_images *images, pid_t pid,
                                 struct dp_stack_rows *ret) DP_MUST_CHECK;
 void dp_stack_rows_fini(struct dp_stack_rows *rows);

@@ -15,7 +15,7 @@ static bool taken(const struct dp_trace_spec *classes, const char *name)
 	return false;
 }
 
-/* A probe that was superseded has the name of its successor; its last records are still here. */
+/* A replaced probe has the name of its successor, and may still have records. */
 static char *unique_name(const struct dp_trace_spec *classes, const char *base)
 {
 	char *name = strdup(base);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each group's hits come in time order; those of several groups are put in order here. A round drains one group after the other,
- * so that a hit of the last group may be younger than one that the first group has for the next round: what is younger than the
- * round waits.
+ * Sorts the hits of several groups by time; those of one group are in order. A round drains one group after the other, so a hit
+ * of the last group may be newer than one that the first group delivers in the next round. So hits that are newer than the begin
+ * of the round wait.
  */
 #include "session/recording/recording.h"
 
@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <stdlib.h>
 
-struct kept { /* a hit that waits */
+struct kept { /* a waiting hit */
 	struct dp_hit hit;
-	size_t class, at; /* `at`: its payload's place in the payloads */
+	size_t class, at; /* `at`: the offset of its payload */
 };
 
 struct round {
@@ -59,7 +59,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	if (hit->probe >= round->group->left->manifest.n)
 		return;
 	const size_t class = round->group->first + hit->probe;
-	/* The rings are the target's to write: what does not decode is counted, not shown. */
+	/* The target can overwrite the rings: a record that does not decode is counted, not shown. */
 	if (dp_fields_payload_length(&r->classes.probe[class].fields, hit->payload, hit->len) == SIZE_MAX) {
 		r->damaged[class]++;
 		return;
@@ -76,10 +76,10 @@ static int by_time(const void *a, const void *b)
 	const struct kept *x = a, *y = b;
 	if (x->hit.ns != y->hit.ns)
 		return x->hit.ns < y->hit.ns ? -1 : 1;
-	return x->at < y->at ? -1 : 1; /* as they came */
+	return x->at < y->at ? -1 : 1; /* in the order of arrival */
 }
 
-/* Writes the hits from before `limit`; the others wait on, in buffers of their own. */
+/* Passes on the hits from before `limit`; the others move to new buffers. */
 static struct dp_error *write_kept(struct dp_recording *r, uint64_t limit)
 {
 	struct dp_buf hits = dp_take(r->hits, (struct dp_buf){0}), payloads = dp_take(r->payloads, (struct dp_buf){0});
@@ -122,7 +122,7 @@ bool dp_recording_gone(const struct dp_recording *r)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* After exec there is nothing left to drain, and the process goes on; a process that is ending cannot be read any more. */
+/* After exec the process has no rings any more; a process that is ending cannot be read. */
 struct dp_error *dp_recording_round(struct dp_recording *r)
 {
 	const bool last = dp_recording_gone(r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From cells to rows: those of all threads are summed, those of a function's several exits become one row, what came before the
- * last interval is taken off, and the greatest come first.
+ * Makes rows from cells: sums those of all threads, joins those of a function's exits, subtracts the values at the end of the
+ * last interval, and sorts, greatest first.
  */
 #include "session/run/rows.h"
 
@@ -23,17 +23,17 @@ struct row { /* one key of one probe of one target */
 };
 
 struct dp_rows {
-	struct row *row, *before; /* ascending; as of now, and as of the last interval */
+	struct row *row, *before; /* sorted; now, and at the end of the last interval */
 	size_t n, capacity, nbefore;
 	struct dp_cells_want want;
 	uint64_t looked_ns, shown_ns;
 	bool failed;
-	/* What is shown: */
+	/* The rows for display: */
 	struct dp_agg_row *shown;
 	uint64_t *cells;
 };
 
-struct target { /* whose keys are being read */
+struct target { /* the target whose keys are being read */
 	struct dp_run *run;
 	struct dp_rows *a;
 	size_t session;
@@ -55,7 +55,7 @@ static void clear(struct dp_rows *a)
 	a->n = a->capacity = 0;
 }
 
-/* A row with cells of 0; NULL without memory. */
+/* A row with cells of 0; NULL if out of memory. */
 static struct row *add_row(struct dp_rows *a, const struct row *like, const uint64_t *frames)
 {
 	if (a->n == a->capacity) {
@@ -98,7 +98,7 @@ static int in_order(const void *x, const void *y, void *data)
 	return compare(x, y, ((const struct dp_rows *)data)->want.words);
 }
 
-/* Neighbours that are the same key become one. */
+/* Joins neighbours with the same key. */
 static void merge(struct dp_rows *a)
 {
 	size_t kept = 0;
@@ -155,7 +155,8 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 		return false;
 	}
 	memcpy(row->words, key->cells, t->a->want.words * sizeof(*row->words));
-	run->session[t->session]->place[key->probe].recorded += dp_agg_hits(run->trace->asked.what, row->words, t->a->want.words);
+	run->session[t->session]->place[key->probe].recorded +=
+	        dp_agg_hits(run->trace->asked.what, row->words, t->a->want.words);
 	return true;
 }
 
@@ -182,7 +183,7 @@ static void look(struct dp_run *run, struct dp_rows *a)
 
 /* ---- showing --------------------------------------------------------------------------------------------------------------- */
 
-/* Both are in the same order; *old is where the search goes on. */
+/* Both are in the same order; the search continues at *old. */
 static void take_off(const struct dp_rows *a, const struct row *row, size_t *old, uint64_t *cells)
 {
 	while (*old < a->nbefore && compare(&a->before[*old], row, a->want.words) < 0)

@@ -7,14 +7,13 @@
 #include "session/run/run.h"
 
 struct dp_rows; /* opaque */
-/* Reads the cells when it is time to. True: --interval says that rows are to be shown now; dp_rows_next() follows. */
+/* Reads the cells if it is time to. True: an --interval is over; show the rows, then call dp_rows_next(). */
 bool dp_rows_round(struct dp_run *run);
-/* The next interval begins. */
+/* Begins the next interval. */
 void dp_rows_next(struct dp_run *run);
-/* After the removal: reads everything, exactly. False: the run has no aggregations. *failed: rows are missing, for lack of
- * memory. */
+/* After the removal: reads the final values. False: the run has no aggregations. *failed: rows are missing (out of memory). */
 bool dp_rows_final(struct dp_run *run, bool *failed);
-/* What was read last; `delta`: only what came since the last interval. Valid until the next call; false without memory. */
+/* The rows as last read; `delta`: only the change since the last interval. Valid until the next call; false if out of memory. */
 bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret);
 void dp_rows_fini(struct dp_run *run);
 

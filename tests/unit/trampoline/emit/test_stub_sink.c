@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that pass their records to the LTTng sink. The sink here does no more than agent/lttng/sink.h allows: it destroys
+ * Stubs that pass their records to the LTTng sink. The sink here does no more than agent/sink.h allows: it destroys
  * every register that it may change, and checks its arguments.
  */
 #include "test_stub_world.h"
