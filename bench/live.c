@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	if (argc != 3 || strcmp(argv[1], "--pid"))
 		return 2;
 	must(dp_target_open((pid_t)atoi(argv[2]),
-	                    &(const struct dp_target_options){.live = true, .gates = true, .ring_size = 16384, .nslots = 16},
+	                    &(const struct dp_target_options){.gates = true, .ring_size = 16384, .nslots = 16},
 	                    &b.t));
 	must(dp_code_view_create(dp_target_image(b.t), &b.view));
 	must(dp_fields_add(&b.fields, "reg:rdi"));
