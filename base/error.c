@@ -20,6 +20,11 @@ static const struct {
 /* Reporting out of memory must not allocate: this error is static, and dp_error_destroy() does not free it. */
 static struct dp_error nomem = {.tag = DP_TAG_NOMEM, .message = (char *)"out of memory"};
 
+struct dp_error *dp_error_nomem(void)
+{
+	return &nomem;
+}
+
 static struct dp_error *make(enum dp_tag tag, const char *fmt, va_list args)
 {
 	struct dp_error *err = calloc(1, sizeof(*err));

@@ -32,7 +32,9 @@ struct dp_error {
 
 /* Creates an error. The message says what was asked, what was found, and what to do. Never NULL, even when out of memory. */
 struct dp_error *dp_error(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* The same for a failed system call: appends ": " and strerror(errno), and stores errno. */
+/* "out of memory": what was to be made does not help who reads it, and a longer text would need memory. */
+struct dp_error *dp_error_nomem(void) DP_IS_ERROR;
+/* The same as dp_error() for a failed system call: appends ": " and strerror(errno), and stores errno. */
 struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Adds a message on top of `cause`, keeps its tag, and takes ownership of it. */
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;

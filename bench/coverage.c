@@ -58,7 +58,7 @@ static void *allocate(size_t n, size_t size)
 {
 	void *p = calloc(n + 1, size);
 	if (!p)
-		fail(dp_error(DP_TAG_NOMEM, "out of memory"));
+		fail(dp_error_nomem());
 	return p;
 }
 

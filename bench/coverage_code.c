@@ -103,7 +103,7 @@ static struct dp_error *find_ranges(const struct code *code, struct ranges *r)
 	if (r->n)
 		qsort(r->range, r->n, sizeof(*r->range), compare);
 	add_gaps(r, code);
-	return r->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the list of functions") : NULL;
+	return r->failed ? dp_error_nomem() : NULL;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static struct dp_error *add_site(struct code *code, uint64_t addr, const struct 
 		size_t cap = code->cap ? 2 * code->cap : 4096;
 		struct site *grown = realloc(code->site, cap * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+			return dp_error_nomem();
 		code->site = grown;
 		code->cap = cap;
 	}
@@ -200,7 +200,7 @@ static struct dp_error *decode(struct code *code, const struct ranges *r)
 {
 	code->text = calloc(r->n + 1, sizeof(*code->text));
 	if (!code->text)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of functions");
+		return dp_error_nomem();
 	for (size_t i = 0; i < r->n; i++)
 		if (code_holds(code, r->range[i].start) && r->range[i].end <= code->hi)
 			mark_range(code, &r->range[i]);
@@ -228,7 +228,7 @@ static struct dp_error *load_segments(struct code *code)
 	const size_t n = dp_module_nsegments(code->module);
 	code->segment = calloc(n + 1, sizeof(*code->segment));
 	if (!code->segment)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the segments");
+		return dp_error_nomem();
 	size_t used = 0;
 	for (size_t i = 0; i < n; i++) {
 		dp_addr addr;
@@ -254,7 +254,7 @@ static struct dp_error *copy_bytes(struct code *code)
 	code->old = calloc(n, 1);
 	code->now = calloc(n, 1);
 	if (!code->mark || !code->old || !code->now)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the code");
+		return dp_error_nomem();
 	for (size_t i = 0; i < code->base.nsegments; i++)
 		if (code->segment[i].exec)
 			memcpy(code->old + (code->segment[i].addr - code->lo), code->segment[i].bytes, code->segment[i].n);

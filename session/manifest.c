@@ -21,7 +21,7 @@ static struct dp_error *copy_probe(const struct dp_trace_spec *trace, size_t i, 
 	ret->entry = trace->probe[i].entry;
 	ret->leaves = trace->probe[i].leaves;
 	if (!ret->name || !ret->spec || !dp_typed_copy(&trace->typed[i], &ret->typed))
-		return dp_error(DP_TAG_NOMEM, "out of memory for what is left in the process");
+		return dp_error_nomem();
 	return NULL;
 }
 
@@ -33,7 +33,7 @@ struct dp_error *dp_manifest_of(const struct dp_trace_spec *trace, bool lttng, c
 	if (trace->filter)
 		m.filter = strdup(trace->filter);
 	if (!m.probe || (session && !m.session) || (trace->filter && !m.filter))
-		err = dp_error(DP_TAG_NOMEM, "out of memory for what is left in the process");
+		err = dp_error_nomem();
 	for (; !err && m.n < trace->nprobes; m.n++)
 		err = copy_probe(trace, m.n, &m.probe[m.n]);
 	if (err)

@@ -35,7 +35,7 @@ static struct dp_error *read_text(const json_t *object, const char *key, bool op
 	if (!json_is_string(value) || json_string_length(value) == 0 || json_string_length(value) > TEXT_MAX)
 		return damaged(key);
 	*ret = strdup(json_string_value(value));
-	return *ret ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a note on a probe");
+	return *ret ? NULL : dp_error_nomem();
 }
 
 static struct dp_error *read_contexts(const json_t *array, struct dp_manifest_probe *p)
@@ -45,13 +45,13 @@ static struct dp_error *read_contexts(const json_t *array, struct dp_manifest_pr
 		return damaged("contexts");
 	p->typed.context = calloc(n + 1, sizeof(*p->typed.context));
 	if (!p->typed.context)
-		return dp_error(DP_TAG_NOMEM, "out of memory for contexts");
+		return dp_error_nomem();
 	for (size_t i = 0; i < n; i++) {
 		const json_t *value = json_array_get(array, i);
 		if (!json_is_string(value) || json_string_length(value) > TEXT_MAX)
 			return damaged("contexts");
 		if (!(p->typed.context[i] = strdup(json_string_value(value))))
-			return dp_error(DP_TAG_NOMEM, "out of memory for contexts");
+			return dp_error_nomem();
 		p->typed.ncontexts++;
 		struct dp_error *err = dp_context_check(p->typed.context[i]);
 		if (err)
@@ -128,7 +128,7 @@ static struct dp_error *check_unique(const struct dp_manifest *m)
 {
 	dp_auto_free char **names = calloc(m->n + 1, sizeof(*names));
 	if (!names)
-		return dp_error(DP_TAG_NOMEM, "out of memory for names");
+		return dp_error_nomem();
 	for (size_t i = 0; i < m->n; i++)
 		names[i] = m->probe[i].name;
 	qsort(names, m->n, sizeof(*names), by_name);
@@ -162,7 +162,7 @@ static struct dp_error *read_all(const json_t *root, struct dp_manifest *m)
 		return damaged("probes");
 	m->probe = calloc(n, sizeof(*m->probe));
 	if (!m->probe)
-		return dp_error(DP_TAG_NOMEM, "out of memory for %zu probes", n);
+		return dp_error_nomem();
 	while (m->n < n) {
 		m->n++;
 		DP_TRY(read_probe(json_array_get(probes, m->n - 1), &m->probe[m->n - 1]));

@@ -6,11 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the names of the probes");
-}
-
 /* The slot of the name, or where to insert it. FNV-1a, linear probing; the table is at most half full. */
 static char **place(char **slot, size_t size, const char *name)
 {
@@ -41,11 +36,11 @@ static bool grow(struct dp_names *names)
 struct dp_error *dp_names_add(struct dp_names *names, const char *name, bool *fresh)
 {
 	if (2 * names->n >= names->size && !grow(names))
-		return no_memory();
+		return dp_error_nomem();
 	char **at = place(names->slot, names->size, name);
 	*fresh = !*at;
 	if (!*at && !(*at = strdup(name)))
-		return no_memory();
+		return dp_error_nomem();
 	names->n += *fresh;
 	return NULL;
 }
@@ -65,7 +60,7 @@ static struct dp_error *numbered(struct dp_names *names, const char *base, char 
 		free(name);
 		if (asprintf(&name, "%s_%zu", base, at) < 0) {
 			name = NULL;
-			return no_memory();
+			return dp_error_nomem();
 		}
 		const bool taken = *place(names->slot, names->size, name);
 		if (taken && !found)
@@ -80,7 +75,7 @@ static struct dp_error *numbered(struct dp_names *names, const char *base, char 
 	name = NULL;
 	if (asprintf(&name, "%s_%zu", base, hi) < 0) {
 		name = NULL;
-		return no_memory();
+		return dp_error_nomem();
 	}
 	DP_TRY(dp_names_add(names, name, &found));
 	*ret = dp_take(name, NULL);
@@ -94,7 +89,7 @@ struct dp_error *dp_names_make(struct dp_names *names, const char *base, char **
 	if (!fresh)
 		return numbered(names, base, ret);
 	*ret = strdup(base);
-	return *ret ? NULL : no_memory();
+	return *ret ? NULL : dp_error_nomem();
 }
 
 void dp_names_fini(struct dp_names *names)

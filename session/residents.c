@@ -42,13 +42,13 @@ static struct dp_error *read_groups(struct dp_residents *left)
 	const size_t n = dp_target_nresidents(left->target);
 	left->group = calloc(n + 1, sizeof(*left->group));
 	if (!left->group)
-		return dp_error(DP_TAG_NOMEM, "out of memory for what was left");
+		return dp_error_nomem();
 	for (left->n = 0; left->n < n; left->n++) {
 		struct dp_residents_group *g = &left->group[left->n];
 		read_group(dp_target_resident(left->target, left->n), g);
 		g->chosen = calloc(g->manifest.n + 1, sizeof(*g->chosen));
 		if (!g->chosen)
-			return dp_error(DP_TAG_NOMEM, "out of memory for what was left");
+			return dp_error_nomem();
 	}
 	return NULL;
 }

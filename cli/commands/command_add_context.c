@@ -113,7 +113,7 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 		w->form = dp_take(g->manifest.probe[i].typed.form, NULL);
 	}
 	dp_residents_close(&left);
-	return !err && w->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the new probe") : err;
+	return !err && w->failed ? dp_error_nomem() : err;
 }
 
 static struct dp_error *disable_again(const struct dp_options *o)

@@ -11,7 +11,7 @@ static struct dp_error *park(struct dp_residents *left, const struct dp_resident
 	dp_auto_free uint64_t *events = calloc(g->manifest.n + 1, sizeof(*events));
 	size_t n = 0;
 	if (!events)
-		return dp_error(DP_TAG_NOMEM, "out of memory for events");
+		return dp_error_nomem();
 	for (size_t i = 0; i < g->manifest.n; i++)
 		if (g->chosen[i] && g->manifest.probe[i].event)
 			events[n++] = g->manifest.probe[i].event;

@@ -27,10 +27,10 @@ static struct dp_error *write_file(struct dp_snapshot *s, const char *path, bool
 	size_t n = 0;
 	FILE *to = open_memstream(&page, &n);
 	if (!to)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the page");
+		return dp_error_nomem();
 	struct dp_error *err = dp_report_html(s, to);
 	if (fclose(to) && !err)
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the page");
+		err = dp_error_nomem();
 	const struct dp_file_bytes bytes = {page, n, "page"};
 	if (!err)
 		err = asked ? dp_file_put(&bytes, path) : dp_file_put_beside(&bytes, path);
@@ -42,7 +42,7 @@ static struct dp_error *report(const struct dp_options *o)
 	struct dp_snapshot *s = NULL;
 	dp_auto_free char *name = o->output ? strdup(o->output) : default_name(o->name[0]);
 	if (!name)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a name");
+		return dp_error_nomem();
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
 	const bool here = !strcmp(name, "-");
 	struct dp_error *err = here ? dp_report_html(s, stdout) : write_file(s, name, o->output != NULL);

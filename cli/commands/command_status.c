@@ -69,7 +69,7 @@ static struct dp_error *show(const struct dp_options *options, struct dp_residen
 	dp_auto_free struct dp_listing_probe *probe = calloc(n + 1, sizeof(*probe));
 	dp_auto_free char(*where)[WHERE_SIZE] = calloc(n + 1, sizeof(*where));
 	if (!probe || !where)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a list of %zu probes", n);
+		return dp_error_nomem();
 	for (size_t k = 0; k < left->n; k++) {
 		if (left->group[k].damaged)
 			l.trouble = left->group[k].damaged->message;

@@ -102,7 +102,7 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 		words[i] = strdup(rest[i]);
 	*(names ? &p->o.name : &p->o.trace.command) = words;
 	p->o.nnames = names ? n : 0;
-	return words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the arguments");
+	return words ? NULL : dp_error_nomem();
 }
 
 /* The contexts of add-context are for a probe that only the target knows: check their form. */

@@ -97,7 +97,7 @@ struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
 	free(a->linear);
 	a->linear = strdup(arg);
 	if (!a->linear)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	char *end = a->linear + strlen(a->linear);
 	for (int i = 2; i >= 0; i--) {
 		comma[i] = end ? last_comma(a->linear, end) : NULL;

@@ -136,7 +136,7 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
 	o->trace.pid = calloc(1, sizeof(*o->trace.pid));
 	if (!o->trace.pid)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the pid");
+		return dp_error_nomem();
 	o->trace.pid[o->trace.npids++] = (pid_t)pid;
 	return NULL;
 }

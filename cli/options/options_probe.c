@@ -24,7 +24,7 @@ static struct dp_error *make_room(struct dp_probe_args *a)
 	a->probe = grown ? grown : a->probe;
 	struct dp_typed *typed = realloc(a->typed, room * sizeof(*typed));
 	a->typed = typed ? typed : a->typed;
-	return grown && typed ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes");
+	return grown && typed ? NULL : dp_error_nomem();
 }
 
 /* --function means the entry and --return the returns; a spec that says otherwise is refused. */
@@ -80,7 +80,7 @@ static struct dp_error *add_formatted(struct dp_probe_args *a, const char *text,
 		end--;
 	dp_auto_free char *spec = strndup(text, end);
 	if (!spec)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe");
+		return dp_error_nomem();
 	DP_TRY(dp_printf_parse(text + begin, &form));
 	struct dp_error *err = add_probe(a, spec, point, parse);
 	if (err) {
@@ -150,14 +150,14 @@ struct dp_error *dp_option_event_name(struct dp_parser *p, const char *name)
 	if (a->pending_name)
 		return dp_error(DP_TAG_USAGE, "--name '%s' follows --name '%s': each goes to one probe", name, a->pending_name);
 	a->pending_name = strdup(name);
-	return a->pending_name ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+	return a->pending_name ? NULL : dp_error_nomem();
 }
 
 static struct dp_error *remember(struct dp_probe_args *a, const char *context)
 {
 	const char **grown = realloc(a->early_context, (a->nearly + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the contexts");
+		return dp_error_nomem();
 	a->early_context = grown;
 	a->early_context[a->nearly++] = context;
 	return NULL;
@@ -173,7 +173,7 @@ static struct dp_error *add_context(struct dp_probe_args *a, size_t i, const cha
 	char **grown = realloc(t->context, (t->ncontexts + 1) * sizeof(*grown));
 	t->context = grown ? grown : t->context;
 	if (!grown || !(t->context[t->ncontexts] = strdup(context)))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the contexts");
+		return dp_error_nomem();
 	t->ncontexts++;
 	return NULL;
 }
@@ -198,7 +198,7 @@ static struct dp_error *set_when(struct dp_probe_args *a, size_t i, const char *
 	if (!dp_scope_has_names(text))
 		DP_TRY(dp_scope_condition(NULL, text, &p->when));
 	a->typed[i].when = strdup(text);
-	return a->typed[i].when ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a condition");
+	return a->typed[i].when ? NULL : dp_error_nomem();
 }
 
 struct dp_error *dp_option_when(struct dp_parser *p, const char *text)
@@ -231,7 +231,7 @@ static struct dp_error *name_default(struct dp_names *names, struct dp_probe *p)
 	if (p->name || dp_spec_selects(&p->spec))
 		return NULL;
 	dp_auto_free char *base = dp_probe_default_name(&p->spec);
-	return base ? dp_names_make(names, base, &p->name) : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+	return base ? dp_names_make(names, base, &p->name) : dp_error_nomem();
 }
 
 static struct dp_error *name_all(struct dp_probe_args *a)

@@ -13,7 +13,7 @@ static struct dp_error *cut(struct dp_snapshot_args *a, const char *text, size_t
 		a->owned = grown;
 	if (!grown || !copy) {
 		free(copy);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the options");
+		return dp_error_nomem();
 	}
 	*ret = a->owned[a->nowned++] = copy;
 	return NULL;
@@ -40,7 +40,7 @@ struct dp_error *dp_option_kv(struct dp_parser *p, const char *arg)
 		const size_t n = strcspn(from, ","), key = strcspn(from, ":,");
 		struct dp_snap_capture_pair *grown = realloc(a->pair, (a->npairs + 1) * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the options");
+			return dp_error_nomem();
 		a->pair = grown;
 		if (!key || key >= n)
 			return dp_error(DP_TAG_USAGE, "--kv '%s' is not KEY:VALUE[,KEY:VALUE...]", arg);

@@ -13,7 +13,7 @@ static struct dp_error *take_pid(struct dp_parser *p, const char *arg)
 	DP_TRY(dp_number_parse("--pid", arg, &pid));
 	pid_t *grown = realloc(p->o.trace.pid, (p->o.trace.npids + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the pids");
+		return dp_error_nomem();
 	p->o.trace.pid = grown;
 	if (pid > INT32_MAX)
 		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", arg);

@@ -98,7 +98,7 @@ struct dp_error *dp_option_list(struct dp_parser *p, const char *arg)
 	struct dp_word_list *list = destination(p);
 	const char **grown = realloc(list->item, (list->n + 2) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the options");
+		return dp_error_nomem();
 	list->item = grown;
 	grown[list->n++] = arg;
 	grown[list->n] = NULL;
@@ -120,7 +120,7 @@ struct dp_error *dp_option_tids(struct dp_parser *p, const char *arg)
 		return dp_error(DP_TAG_USAGE, "%s: invalid thread ID '%s'", p->option, arg);
 	pid_t *grown = realloc(list->item, (list->n + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the options");
+		return dp_error_nomem();
 	list->item = grown;
 	grown[list->n++] = (pid_t)tid;
 	return NULL;

@@ -142,7 +142,7 @@ struct dp_error *dp_rfc_words(int *argc, char ***argv, char ***owned)
 			continue;
 		*owned = w.at = calloc((size_t)*argc + 5, sizeof(*w.at));
 		if (!w.at)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the command line");
+			return dp_error_nomem();
 		put(&w, (*argv)[0]);
 		DP_TRY(known[i].say(&w, *argv + 2));
 		*argc = w.n;

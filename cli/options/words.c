@@ -79,10 +79,10 @@ static struct dp_error *split(struct splitter *s)
 		}
 		s->at++;
 		if (s->in_word && !push_word(s))
-			return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+			return dp_error_nomem();
 	}
 	if (s->in_word && !push_word(s))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+		return dp_error_nomem();
 	if (!s->n)
 		return dp_error(DP_TAG_USAGE, "the command is empty");
 	return NULL;

@@ -86,7 +86,7 @@ struct dp_error *dp_outlet_create(FILE *to, dp_outlet_leave_fn leave, void *data
 		return NULL;
 	struct dp_outlet *o = calloc(1, sizeof(*o));
 	if (!o)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the output");
+		return dp_error_nomem();
 	*o = (struct dp_outlet){.leave = leave, .data = data, .socket = S_ISSOCK(st.st_mode), .fd = open_again(fileno(to), &st)};
 	dp_buf_init(&o->held);
 	o->file = o->fd >= 0 ? fopencookie(o, "w", (cookie_io_functions_t){.write = cookie_write}) : NULL;

@@ -32,7 +32,7 @@ static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct d
 {
 	ret->classes = calloc(trace->nprobes + 1, sizeof(*ret->classes));
 	if (!ret->classes)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
+		return dp_error_nomem();
 	ret->nclasses = trace->nprobes;
 	for (size_t i = 0; i < trace->nprobes; i++)
 		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text,
@@ -54,7 +54,7 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 	if (o->no_record)
 		return NULL;
 	if (o->record && !(ret->record_dir = strdup(o->record)))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the recording's name");
+		return dp_error_nomem();
 	if (!o->record)
 		DP_TRY(dp_ctf_default_dir(name, &ret->record_dir));
 	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);

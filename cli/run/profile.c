@@ -43,7 +43,7 @@ static struct dp_error *make_class(struct profile *p)
 	p->probe.name = strdup("profile");
 	p->probe.spec.text = strdup("--profile");
 	if (!p->probe.name || !p->probe.spec.text)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the profile");
+		return dp_error_nomem();
 	p->shown.probe = &p->probe;
 	p->shown.typed = &p->typed;
 	p->shown.nprobes = 1;

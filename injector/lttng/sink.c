@@ -89,7 +89,7 @@ static struct dp_error *check_threads(struct dp_target *t)
 		return dp_safe_own_block(&t->process, h) ? NULL : no_block(t, h->tid);
 	}
 	if (!dp_proc_tids(t->process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", t->process.pid);
+		return dp_error_nomem();
 	for (size_t i = 0; !err && i < tids.n; i++)
 		err = check_thread(t, tids.tid[i]);
 	free(tids.tid);

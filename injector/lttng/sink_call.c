@@ -189,7 +189,7 @@ static struct dp_error *one_round(struct dp_sink_view *v, struct search *s)
 	struct dp_tids tids;
 	struct dp_error *err = NULL;
 	if (!dp_proc_tids(v->process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", v->process.pid);
+		return dp_error_nomem();
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", v->process.pid, v->process.comm);
 	for (int rank = DP_SAFE_BEST; !err && !s->done && rank < DP_SAFE_NEVER; rank++)

@@ -74,7 +74,7 @@ static struct dp_error *one_round(struct priming *m)
 	const pid_t pid = m->v->process.pid;
 	m->ready = m->open = 0;
 	if (!dp_proc_tids(pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", pid);
+		return dp_error_nomem();
 	if (!tids.n)
 		err = dp_error(DP_TAG_GONE, "process %d (%s) ended", pid, m->v->process.comm);
 	for (size_t i = 0; !err && i < tids.n; i++)

@@ -129,7 +129,7 @@ static struct dp_error *request_create(size_t nevents, size_t nfields, struct re
 {
 	r->event = calloc(nevents + 1, sizeof(*r->event));
 	r->field = calloc(nfields + 1, sizeof(*r->field));
-	return r->event && r->field ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for %zu events", nevents);
+	return r->event && r->field ? NULL : dp_error_nomem();
 }
 
 /* ---- registering

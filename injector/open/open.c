@@ -20,7 +20,7 @@ static struct dp_error *create(const struct dp_target_options *options, struct d
 {
 	struct dp_target *t = calloc(1, sizeof(*t));
 	if (!t)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+		return dp_error_nomem();
 	dp_clock_prime();
 	t->options = *options;
 	t->memfd = t->exit_fd = t->lock_fd = -1;

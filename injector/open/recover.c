@@ -176,7 +176,7 @@ static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
 {
 	t->resident = calloc(g->n + 1, sizeof(struct dp_resident *));
 	if (!t->resident)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the probes of an earlier dynprobe");
+		return dp_error_nomem();
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->kind[i] != DP_GROUP_KEPT)
 			continue;

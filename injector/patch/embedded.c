@@ -44,7 +44,7 @@ static struct dp_error *note(const struct dp_installation *in, const bool *chose
 		if (!(ret->n & (ret->n - 1))) {
 			struct dp_pc_pair *grown = reallocarray(ret->at, ret->n ? 2 * ret->n : 1, sizeof(*grown));
 			if (!grown)
-				return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+				return dp_error_nomem();
 			ret->at = grown;
 		}
 		ret->at[ret->n++] = p->pair[k];
@@ -56,7 +56,7 @@ static struct dp_error *note(const struct dp_installation *in, const bool *chose
 struct dp_error *dp_embedded_find(struct dp_installation *in, const bool *chosen, struct dp_embedded *ret)
 {
 	struct dp_embedded h = {.in = in, .host = calloc(in->nplaced + 1, sizeof(*h.host))};
-	struct dp_error *err = h.host ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	struct dp_error *err = h.host ? NULL : dp_error_nomem();
 	for (size_t i = 0; !err && i < in->nplaced; i++) /* restored ones too: a thread may still be on its way */
 		err = note(in, chosen, i, &h);
 	if (h.n)

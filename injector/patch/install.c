@@ -25,7 +25,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 	struct dp_installation *in = &i->t->in;
 	struct dp_region *grown = realloc(in->region, (DP_REGION_FIXED + i->nextents) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of mappings");
+		return dp_error_nomem();
 	in->region = grown;
 	in->region[DP_REGION_TABLES].size = dp_page_up(i->unwind_size);
 	for (size_t k = 0; k < i->nextents; k++)
@@ -72,7 +72,7 @@ static struct dp_error *add_placed(struct install *i)
 	i->refused = calloc(i->nplans + 1, sizeof(*i->refused));
 	i->held = calloc(i->nplans + 1, sizeof(*i->held));
 	if (!in->placed || !i->refused || !i->held)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	in->nplaced = i->nplans;
 	for (size_t k = 0; k < i->nplans; k++) {
 		const struct dp_plan *plan = &i->plans[k];

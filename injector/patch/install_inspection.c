@@ -45,7 +45,7 @@ struct dp_error *dp_install_inspection_create(const struct install *i, size_t fr
 	}
 	if (!look || !look->addr || !look->hit || !look->group) {
 		dp_install_inspection_destroy(look);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	}
 	for (size_t k = from; k < end; k++)
 		for (size_t m = 0; m < i->plans[k].ninterior; m++)

@@ -121,7 +121,7 @@ static struct dp_error *write_live(struct install *i, bool guarded)
 	bool again = true;
 	dp_auto_free struct dp_placed **below = calloc(i->nplans + 1, sizeof(struct dp_placed *));
 	if (!below)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	for (int tried = 1; !err && again; tried++) {
 		again = tried < LIVE_TRIES;
 		err = dp_replace_create(i->t, &i->t->in, &i->swap);
@@ -303,7 +303,7 @@ static struct dp_error *write_hooks(struct install *i)
 {
 	dp_auto_free bool *only = calloc(i->nplans + 1, sizeof(*only));
 	if (!only)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	if (!pick_hooks(i, only))
 		return NULL;
 	i->only = only;

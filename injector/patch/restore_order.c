@@ -237,7 +237,7 @@ static struct dp_error *pass(struct restore r)
 	find_late(&r);
 	dp_auto_free struct pending *done = calloc(r.in->nplaced + 1, sizeof(*done));
 	if (!done)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	r.done = done;
 	if (!r.f && !r.t->launch && !r.t->process.seccomp)
 		err = restore_live(&r);
@@ -279,7 +279,7 @@ static struct dp_error *in_two_steps(struct restore *r, const struct dp_embedded
 	bool left = false;
 	dp_auto_free bool *chosen = all_but_hosts(r, hidden);
 	if (!chosen)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	struct restore first = *r;
 	first.chosen = chosen;
 	first.kept = hidden->host; /* also one that an earlier attempt left waiting */

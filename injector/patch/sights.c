@@ -69,7 +69,7 @@ static struct dp_error *create(const struct dp_installation *in, struct dp_sight
 		s->odd = calloc(in->nplaced + 1, sizeof(*s->odd));
 	if (!s || !s->sight || !s->odd) {
 		dp_sights_destroy(s);
-		return dp_error(DP_TAG_NOMEM, "out of memory for checking the probes");
+		return dp_error_nomem();
 	}
 	for (size_t i = 0; i < in->nplaced; i++) {
 		const struct dp_placed *p = &in->placed[i];

@@ -38,7 +38,7 @@ static struct dp_error *restore_guarded(const struct disarm *d)
 	dp_auto_free bool *chosen = calloc(d->in->nplaced + 1, sizeof(*chosen));
 	bool any = false;
 	if (!chosen)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	for (size_t i = 0; i < d->in->nplaced; i++) {
 		const struct dp_placed *p = &d->in->placed[i];
 		any |= chosen[i] = p->written && (p->guarded || is_trap(p)) && !(is_trap(p) && p->state == DP_SITE_RETIRED);
@@ -183,7 +183,7 @@ struct dp_error *dp_trap_disarm(struct dp_target *t, struct dp_installation *in,
 	dp_auto_free struct dp_trap *trap = malloc(size);
 	struct disarm d = {.t = t, .in = in, .trap = trap, .report = report, .why = report->why};
 	if (!trap)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
+		return dp_error_nomem();
 	for (int tried = 0; tried < DISARM_TRIES; tried++) {
 		if (tried == FRAMES_AFTER)
 			dp_frames_need(t, in);

@@ -174,7 +174,7 @@ static struct dp_error *find_hidden(struct dp_target *t, const size_t *list, siz
 	dp_auto_free bool *goes = calloc(t->in.nplaced + 1, sizeof(*goes));
 	for (size_t i = 0; goes && i < n; i++)
 		goes[list[i]] = true;
-	return goes ? dp_embedded_find(&t->in, goes, ret) : dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+	return goes ? dp_embedded_find(&t->in, goes, ret) : dp_error_nomem();
 }
 
 static struct dp_error *repair_all(struct dp_target *t, const size_t *list, size_t n)

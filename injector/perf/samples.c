@@ -162,7 +162,7 @@ static struct dp_error *add_event(struct dp_samples *s, pid_t tid, int cpu)
 {
 	struct event *e = new_event(s);
 	if (!e)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the samples of a thread");
+		return dp_error_nomem();
 	const int fd = open_event(&s->attr, tid, cpu);
 	if (fd < 0 && (errno == ESRCH || errno == ENODEV || errno == ENXIO)) /* the thread is gone, or the processor is off */
 		return NULL;
@@ -194,7 +194,7 @@ static struct dp_error *add_threads(struct dp_samples *s, bool *fresh)
 	struct dp_error *err = NULL;
 	*fresh = false;
 	if (!dp_proc_tids(s->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads");
+		return dp_error_nomem();
 	const size_t known = s->nevents;
 	for (size_t i = 0; !err && i < tids.n; i++) {
 		if (is_known(s, tids.tid[i]))
@@ -239,12 +239,12 @@ struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct dp_samples *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for samples");
+		return dp_error_nomem();
 	s->pid = pid;
 	s->attr = attributes(hz, on_exec);
 	s->ncpus = cpus < 1 ? 1 : cpus > CPUS_MAX ? CPUS_MAX : (int)cpus;
 	s->ring = calloc((size_t)s->ncpus, sizeof(*s->ring));
-	struct dp_error *err = s->ring ? open_all(s) : dp_error(DP_TAG_NOMEM, "out of memory for samples");
+	struct dp_error *err = s->ring ? open_all(s) : dp_error_nomem();
 	if (err)
 		dp_samples_destroy(s);
 	else

@@ -69,7 +69,7 @@ struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret)
 {
 	struct dp_sample_walker *w = calloc(1, sizeof(*w));
 	if (!w)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a walker");
+		return dp_error_nomem();
 	w->slot.cache = (uint64_t)(uintptr_t)w->cache;
 	w->desc.agent = (uint64_t)(uintptr_t)&w->agent;
 	*ret = w;

@@ -135,7 +135,7 @@ struct dp_error *dp_resident_set_manifest(struct dp_resident *s, const char *man
 		                (unsigned long long)s->control.manifest_size);
 	char *copy = strdup(manifest);
 	if (!copy)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the manifest");
+		return dp_error_nomem();
 	struct dp_error *err = dp_resident_put(s, room, manifest, n);
 	if (!err)
 		err = dp_resident_put(s, offsetof(struct dp_control, manifest_offset), &room, sizeof(room));

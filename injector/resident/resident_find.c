@@ -19,11 +19,6 @@
 
 #define OUR_PATH "/memfd:" DP_MEMFD_NAME " (deleted)"
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the probes of an earlier dynprobe");
-}
-
 struct dp_resident *dp_resident_destroy(struct dp_resident *s)
 {
 	if (!s)
@@ -92,7 +87,7 @@ static struct dp_error *add_region(struct dp_installation *in, const struct dp_m
 	}
 	struct dp_region *grown = realloc(in->region, (in->nregions + 1) * sizeof(*grown));
 	if (!grown)
-		return no_memory();
+		return dp_error_nomem();
 	in->region = grown;
 	in->region[in->nregions++] = new;
 	return NULL;
@@ -102,7 +97,7 @@ static struct dp_error *add_descriptor(struct dp_target *t, int64_t fd, uint64_t
 {
 	struct dp_resident *s = group_of(t, data, inode);
 	if (!s)
-		return no_memory();
+		return dp_error_nomem();
 	s->fd = fd;
 	return NULL;
 }
@@ -127,7 +122,7 @@ static struct dp_error *add_private(struct dp_target *t, struct dp_groups *group
 		return NULL;
 	struct dp_resident *s = group_of(t, groups, 0);
 	if (!s)
-		return no_memory();
+		return dp_error_nomem();
 	s->in.private = stray;
 	return NULL;
 }
@@ -268,7 +263,7 @@ struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret)
 			continue;
 		struct dp_resident *s = group_of(t, ret, m->inode);
 		if (!s)
-			return no_memory();
+			return dp_error_nomem();
 		DP_TRY(add_region(&s->in, m));
 	}
 	DP_TRY(dp_leftover_descriptors(t, add_descriptor, ret));

@@ -46,7 +46,7 @@ static struct dp_error *remove_some(struct dp_resident *s, const bool *remove, s
 {
 	dp_auto_free bool *chosen = calloc(s->in.nplaced + 1, sizeof(*chosen));
 	if (!chosen)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	bool any = false;
 	for (size_t i = 0; i < s->in.nplaced; i++) {
 		chosen[i] = wanted(&s->in.placed[i], remove);

@@ -236,7 +236,7 @@ static struct dp_error *allocate(struct dp_resident *s, struct dp_shadow *sh)
 	sh->sent = calloc(s->control.nslots, sizeof(*sh->sent));
 	sh->broken = calloc(s->control.nslots, sizeof(*sh->broken));
 	sh->first = malloc(s->control.ring_size);
-	return sh->sent && sh->broken && sh->first ? NULL : dp_error(DP_TAG_NOMEM, "out of memory to drain the rings");
+	return sh->sent && sh->broken && sh->first ? NULL : dp_error_nomem();
 }
 
 static bool reclaiming(const struct dp_resident *s, const struct dp_shadow *sh)
@@ -287,7 +287,7 @@ struct dp_error *dp_shadow_create(struct dp_resident *s, struct dp_shadow **ret)
 {
 	struct dp_shadow *sh = calloc(1, sizeof(*sh));
 	if (!sh)
-		return dp_error(DP_TAG_NOMEM, "out of memory to drain the rings");
+		return dp_error_nomem();
 	struct dp_error *err = take_over(s, sh);
 	if (err)
 		dp_shadow_destroy(sh);

@@ -76,7 +76,7 @@ static struct dp_error *index_sites(struct dp_resident *s)
 	dp_installation_index(&s->in);
 	s->site_of = calloc(n + 1, sizeof(*s->site_of));
 	if (!s->site_of)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	memset(s->site_of, 0xff, n * sizeof(*s->site_of));
 	for (size_t i = s->in.nplaced; i-- > 0;)
 		if (s->in.placed[i].probe < n)
@@ -89,7 +89,7 @@ struct dp_error *dp_resident_read_sites(struct dp_resident *s)
 	const struct dp_control *c = &s->control;
 	s->in.placed = calloc(c->nsites + 1u, sizeof(*s->in.placed));
 	if (!s->in.placed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of sites");
+		return dp_error_nomem();
 	for (size_t i = 0; i < c->nsites; i++) {
 		struct dp_site_entry e;
 		const uint64_t at = c->sites_offset + i * sizeof(e);
@@ -111,7 +111,7 @@ struct dp_error *dp_resident_read_manifest(struct dp_resident *s)
 	struct dp_error *err = NULL;
 	bool ends = false;
 	if (!text)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the manifest of an earlier dynprobe");
+		return dp_error_nomem();
 	for (uint64_t at = 0; !err && !ends && at < room; at += DP_PAGE) { /* reading a page allocates it */
 		err = dp_resident_get(s, s->control.manifest_offset + at, text + at, DP_PAGE);
 		ends = !err && memchr(text + at, 0, DP_PAGE);
@@ -122,5 +122,5 @@ struct dp_error *dp_resident_read_manifest(struct dp_resident *s)
 	if (!err)
 		s->manifest = strdup(text); /* most of the buffer is empty */
 	free(text);
-	return err || s->manifest ? err : dp_error(DP_TAG_NOMEM, "out of memory for the manifest of an earlier dynprobe");
+	return err || s->manifest ? err : dp_error_nomem();
 }

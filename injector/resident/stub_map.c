@@ -24,11 +24,6 @@ struct reader {
 	size_t first;
 };
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the probes of a process");
-}
-
 /* Appends a zeroed item to the `n` items; NULL without memory. */
 static void *append(void **list, size_t *n, size_t size)
 {
@@ -55,7 +50,7 @@ static struct dp_error *add_stub(struct reader *r, const struct dp_site_entry *e
 	struct dp_stub_map_stub *stub = bytes ? append((void **)&r->v.stub, &r->v.nstubs, sizeof(*stub)) : NULL;
 	if (!stub) {
 		free(bytes);
-		return no_memory();
+		return dp_error_nomem();
 	}
 	*stub = (struct dp_stub_map_stub){
 	        .site = e->addr, .start = start, .bytes = bytes, .npairs = e->npairs, .springboard = springboard};
@@ -110,7 +105,7 @@ static struct dp_error *add_agent(struct reader *r, const struct dp_agent_image 
 		return NULL;
 	uint64_t *added = append((void **)&r->v.agent, &r->v.nagents, sizeof(*added));
 	if (!added)
-		return no_memory();
+		return dp_error_nomem();
 	*added = at;
 	return NULL;
 }
@@ -124,7 +119,7 @@ static struct dp_error *add_code(struct reader *r, const struct dp_agent_image *
 			continue;
 		struct dp_range *code = append((void **)&r->v.code, &r->v.ncode, sizeof(*code));
 		if (!code)
-			return no_memory();
+			return dp_error_nomem();
 		*code = (struct dp_range){m->start.v, m->end.v - m->start.v};
 		DP_TRY(add_agent(r, agent, m->start.v));
 	}

@@ -79,7 +79,7 @@ struct dp_error *dp_clock_create_at(struct dp_clock_pair first, struct dp_clock_
 		return dp_error(DP_TAG_INTERNAL, "the time stamp counter does not advance");
 	c = calloc(1, sizeof(*c));
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a clock");
+		return dp_error_nomem();
 	c->ref = c->prev = first;
 	c->period = MIN_PERIOD;
 	add_knot(c, first, slope);

@@ -102,7 +102,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 		return err;
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return dp_error(DP_TAG_NOMEM, "out of memory for draining the rings");
+		return dp_error_nomem();
 	d->control = control;
 	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
 	d->nlanes = layout.nslots;
@@ -112,7 +112,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	d->active = calloc(d->nlanes, sizeof(*d->active));
 	d->heap = calloc(d->nlanes, sizeof(*d->heap));
 	if (!d->lane || !d->active || !d->heap)
-		err = dp_error(DP_TAG_NOMEM, "out of memory for draining %u rings", d->nlanes);
+		err = dp_error_nomem();
 	if (!err)
 		err = dp_clock_create(&d->clock);
 	if (err) {

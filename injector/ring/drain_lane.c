@@ -337,6 +337,6 @@ struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *
 	lane->cut = result == STEP_CUT;
 	note_pending(lane, result == STEP_STUCK, pass);
 	if (result == STEP_NOMEM)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hits of thread %d", (int)lane->tid);
+		return dp_error_nomem();
 	return NULL;
 }

@@ -106,7 +106,7 @@ static struct dp_error *regions_create(struct dp_installation *in)
 	dp_installation_fini(in);
 	in->region = calloc(DP_REGION_FIXED, sizeof(*in->region));
 	if (!in->region)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of mappings");
+		return dp_error_nomem();
 	in->nregions = DP_REGION_FIXED;
 	return NULL;
 }

@@ -151,7 +151,7 @@ static struct dp_error *batch_init(struct batch *batch, size_t most)
 	if (batch->region && batch->step)
 		return NULL;
 	batch_fini(batch);
-	return dp_error(DP_TAG_NOMEM, "out of memory for a list of mappings");
+	return dp_error_nomem();
 }
 
 static void batch_add(struct batch *batch, struct dp_region *r, struct dp_step step)

@@ -46,7 +46,7 @@ struct dp_error *dp_seen_add(struct dp_seen **set, pid_t tid, uint64_t start_tim
 			return NULL;
 	}
 	free(one);
-	return dp_error(DP_TAG_NOMEM, "out of memory for the list of threads");
+	return dp_error_nomem();
 }
 
 void dp_seen_fini(struct dp_seen **set)

@@ -119,7 +119,7 @@ static struct dp_error *private_init(struct dp_target *t, const struct dp_data_l
 	const struct dp_region *tables = &t->in.region[DP_REGION_TABLES];
 	dp_auto_free struct dp_agent *agent = calloc(1, sizeof(*agent));
 	if (!agent)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the agent's state");
+		return dp_error_nomem();
 	agent->live = DP_LIVE;
 	agent->pid = (uint32_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
 	agent->identity = t->runtime.identity;

@@ -69,7 +69,7 @@ struct dp_error *dp_target_trap_room(struct dp_target *t, const struct dp_hook_p
 		return unsafe(t, "makes system calls in more places than dynprobe can hook");
 	struct dp_hook_place *copy = malloc((nhooks + 1) * sizeof(*copy));
 	if (!copy)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
+		return dp_error_nomem();
 	for (size_t i = 0; i < nhooks; i++)
 		copy[i] = hook[i];
 	free(t->trap.hook);

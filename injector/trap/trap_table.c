@@ -68,7 +68,7 @@ static struct dp_error *put_sites(struct tables *tables, const struct dp_plan *p
 	dp_auto_free const struct dp_plan **trap = malloc((n + 1) * sizeof(*trap));
 	size_t ntraps = 0;
 	if (!trap)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
+		return dp_error_nomem();
 	for (size_t i = 0; i < n; i++)
 		if (plans[i].tactic == DP_TACTIC_TRAP)
 			trap[ntraps++] = &plans[i];
@@ -105,7 +105,7 @@ struct dp_error *dp_trap_fill(struct dp_target *t, const struct dp_plan *plans, 
 	dp_auto_free struct dp_trap *trap = calloc(1, region->size);
 	struct dp_agent_image agent;
 	if (!trap)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the table of traps");
+		return dp_error_nomem();
 	DP_TRY(dp_agent_image_load(&agent));
 	struct tables tables = {trap, region->addr + sizeof(*trap), 0, (region->size - sizeof(*trap)) / sizeof(*trap->table)};
 	DP_TRY(put_tables(&tables, plans, n));

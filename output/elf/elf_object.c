@@ -18,7 +18,7 @@ struct dp_error *dp_object_create(struct dp_elf_object **ret)
 {
 	struct dp_elf_object *o = calloc(1, sizeof(*o));
 	if (!o)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an ELF file");
+		return dp_error_nomem();
 	dp_buf_grow(&o->symbols, sizeof(Elf64_Sym));
 	dp_buf_grow(&o->names, 1);
 	*ret = o;
@@ -210,5 +210,5 @@ struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret)
 	                    w.headers.failed || w.names.failed;
 	dp_buf_fini(&w.headers);
 	dp_buf_fini(&w.names);
-	return failed ? dp_error(DP_TAG_NOMEM, "out of memory for an ELF file") : NULL;
+	return failed ? dp_error_nomem() : NULL;
 }

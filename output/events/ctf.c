@@ -69,7 +69,7 @@ static void write_packet(struct ctf *c, struct dp_ctf_packet header, bool fill)
 	header.content_bits = c->packet.len * 8;
 	pad(c, fill);
 	if (c->packet.failed) {
-		dp_writer_fail(&c->base, dp_error(DP_TAG_NOMEM, "out of memory for a trace packet"));
+		dp_writer_fail(&c->base, dp_error_nomem());
 		return;
 	}
 	header.packet_bits = c->packet.len * 8;
@@ -191,7 +191,7 @@ static struct dp_error *write_metadata(const struct ctf *c, int fd)
 	dp_buf_init(&text);
 	dp_ctf_metadata(&text, c->uuid, c->base.classes, c->base.n);
 	if (text.failed)
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the trace's metadata");
+		err = dp_error_nomem();
 	else if (!write_all(fd, text.data, text.len))
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace's metadata");
 	dp_buf_fini(&text);
@@ -256,7 +256,7 @@ struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_cla
 	        .event = ctf_event, .known = ctf_known, .lost = ctf_lost, .flush = ctf_flush, .fini = ctf_fini};
 	struct ctf *c = n < UINT16_MAX ? calloc(1, sizeof(*c)) : NULL;
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the trace writer");
+		return dp_error_nomem();
 	c->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	c->dir = c->fd = -1;
 	c->created = monotonic_now();

@@ -17,7 +17,7 @@ struct dp_error *dp_dir_create(const char *dir)
 {
 	dp_auto_free char *path = strdup(dir);
 	if (!path)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+		return dp_error_nomem();
 	/*
 	 * Creates the parents first. Their errors are ignored, because they may exist or be inaccessible; the last mkdir decides.
 	 */
@@ -37,7 +37,7 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
 	dp_auto_free char *path = NULL;
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {
 		path = NULL;
-		return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+		return dp_error_nomem();
 	}
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)

@@ -21,7 +21,7 @@ static void print(struct json *j)
 {
 	dp_put_str(&j->line, "\n");
 	if (j->line.failed || j->unreadable.failed || j->absent.failed)
-		dp_writer_fail(&j->base, dp_error(DP_TAG_NOMEM, "out of memory for a line of JSON"));
+		dp_writer_fail(&j->base, dp_error_nomem());
 	else if (fwrite(j->line.data, 1, j->line.len, j->to) != j->line.len)
 		dp_writer_fail(&j->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
 	j->line.len = 0;
@@ -353,7 +353,7 @@ struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *cl
 	        .event = json_event, .known = json_known, .note = json_note, .flush = json_flush, .fini = json_fini};
 	struct json *j = calloc(1, sizeof(*j));
 	if (!j)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the JSON writer");
+		return dp_error_nomem();
 	j->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	j->to = to;
 	put_header(j);

@@ -174,7 +174,7 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 static void print(struct text *t, struct dp_buf *b)
 {
 	if (b->failed)
-		dp_writer_fail(&t->base, dp_error(DP_TAG_NOMEM, "out of memory for a line of text"));
+		dp_writer_fail(&t->base, dp_error_nomem());
 	else if (fwrite(dp_buf_str(b), 1, b->len, t->to) != b->len)
 		dp_writer_fail(&t->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
 	b->len = 0;
@@ -240,7 +240,7 @@ struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_eve
 	static const struct dp_writer_ops ops = {.event = text_event, .note = text_note, .flush = text_flush, .fini = text_fini};
 	struct text *t = calloc(1, sizeof(*t));
 	if (!t)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the text writer");
+		return dp_error_nomem();
 	t->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	t->to = to;
 	t->color = color;

@@ -50,7 +50,7 @@ struct dp_error *dp_lttng_open(const struct dp_lttng_options *options, struct dp
 	if (o == MAP_FAILED || !l) {
 		if (o != MAP_FAILED)
 			munmap(o, sizeof(*o));
-		return dp_error(DP_TAG_NOMEM, "out of memory for an LTTng session");
+		return dp_error_nomem();
 	}
 	o->options = options;
 	struct dp_error *err = dp_lttng_talk(say_open, o, sizeof(*o), options->timeout_ns);
@@ -81,7 +81,7 @@ static struct dp_error *event_named(const char *name, struct lttng_event **ret)
 {
 	struct lttng_event *ev = lttng_event_create();
 	if (!ev)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an event rule");
+		return dp_error_nomem();
 	ev->type = LTTNG_EVENT_TRACEPOINT;
 	ev->loglevel = -1;
 	if ((size_t)snprintf(ev->name, sizeof(ev->name), "dynprobe:%s", name) >= sizeof(ev->name)) {
@@ -124,7 +124,7 @@ static struct dp_error *say_enable(void *arg)
 	struct naming *w = arg;
 	struct lttng_handle *h = dp_lttng_handle(w->l);
 	dp_auto_free char *rules = *w->dir ? dp_lttng_saved(w->l->session, w->dir) : NULL;
-	struct dp_error *err = h ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	struct dp_error *err = h ? NULL : dp_error_nomem();
 	size_t i = 0;
 	for (; i < w->n && !err; i++)
 		err = enable_one(w, h, w->names[i], &w->anew[i]);
@@ -143,7 +143,7 @@ static struct dp_error *say_disable(void *arg)
 {
 	const struct naming *w = arg;
 	struct lttng_handle *h = dp_lttng_handle(w->l);
-	struct dp_error *err = h ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+	struct dp_error *err = h ? NULL : dp_error_nomem();
 	for (size_t i = 0; i < w->n && !err; i++)
 		err = disable_one(w, h, w->names[i]);
 	if (h)
@@ -157,7 +157,7 @@ static struct dp_error *remember(struct dp_lttng *l, const char *name)
 	if (grown)
 		l->anew = grown;
 	if (!grown || !(grown[l->nanew] = strdup(name)))
-		return dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+		return dp_error_nomem();
 	l->nanew++;
 	return NULL;
 }
@@ -167,7 +167,7 @@ struct dp_error *dp_lttng_enable(struct dp_lttng *l, const char *const *names, s
 	const size_t size = sizeof(struct naming) + n * sizeof(bool);
 	dp_auto_free struct naming *w = calloc(1, size);
 	if (!w)
-		return dp_error(DP_TAG_NOMEM, "out of memory for event rules");
+		return dp_error_nomem();
 	*w = (struct naming){.l = l, .names = names, .n = n, .filter = filter, .dir = "/tmp/dynprobe-XXXXXX"};
 	if (l->created || !mkdtemp(w->dir))
 		w->dir[0] = '\0';
@@ -225,7 +225,7 @@ static struct dp_error *say_context(void *arg)
 		                a->context);
 	struct lttng_handle *h = dp_lttng_handle(a->l);
 	if (!h)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a context");
+		return dp_error_nomem();
 	const int code = dp_lttng_reason(h, lttng_add_context(h, &ctx, NULL, a->l->channel));
 	lttng_destroy_handle(h);
 	if (code >= 0 || code == -LTTNG_ERR_UST_CONTEXT_EXIST)

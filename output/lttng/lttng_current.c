@@ -110,5 +110,5 @@ struct dp_error *dp_lttng_current(char **session, const char *const *names, size
 		return err;
 	*session = strdup(c.session);
 	*covers = c.covers;
-	return *session ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a session's name");
+	return *session ? NULL : dp_error_nomem();
 }

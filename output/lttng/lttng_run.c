@@ -82,7 +82,7 @@ static struct dp_error *say_listed(void *arg)
 	struct waiting *w = arg;
 	struct lttng_handle *h = dp_lttng_handle(w->l);
 	if (!h)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a session's handle");
+		return dp_error_nomem();
 	uint64_t pause = LOOK_FIRST_NS;
 	while (!(w->all = lists_all(w, h))) {
 		dp_lttng_sleep(pause);

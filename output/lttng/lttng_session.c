@@ -238,7 +238,7 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 		                (uintmax_t)o->subbuf_size);
 	struct lttng_channel *c = lttng_channel_create(&h->domain);
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a channel");
+		return dp_error_nomem();
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	if (o->subbuf_size)
 		c->attr.subbuf_size = o->subbuf_size;
@@ -263,7 +263,7 @@ static struct dp_error *open_channel(const struct dp_lttng_options *o, struct dp
 	DP_TRY(find_buffers(o, l));
 	auto_handle h = dp_lttng_handle(l);
 	if (!h)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a session's handle");
+		return dp_error_nomem();
 	DP_TRY(find_channel(o, h, l));
 	if (!*l->channel)
 		return make_channel(o, h, l);

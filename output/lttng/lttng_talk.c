@@ -163,7 +163,7 @@ struct dp_error *dp_lttng_talk(dp_lttng_words *words, void *arg, size_t size, ui
 	int ends[2];
 	dp_auto_free void *after = malloc(size + 1);
 	if (!after)
-		return dp_error(DP_TAG_NOMEM, "out of memory to talk to the session daemon");
+		return dp_error_nomem();
 	if (pipe2(ends, O_CLOEXEC))
 		return dp_error_sys(DP_TAG_SYS, "pipe2");
 	dp_auto_close int in = ends[0];

@@ -49,7 +49,7 @@ static struct dp_error *put_part(void *of, const void *json, size_t n)
 		put_base64(&text, packed, size);
 	free(packed);
 	dp_buf_put(&text, "\n", 1);
-	struct dp_error *err = !made || text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for the report") : NULL;
+	struct dp_error *err = !made || text.failed ? dp_error_nomem() : NULL;
 	if (!err && fwrite(text.data, 1, text.len, to) != text.len)
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the report");
 	dp_buf_fini(&text);

@@ -331,7 +331,7 @@ struct dp_error *dp_snapshot_json(struct dp_snapshot *s, FILE *to)
 
 static struct dp_error *give(struct dp_json *j, const struct dp_json_sink *to)
 {
-	DP_TRY(j->failed || j->b.failed ? dp_error(DP_TAG_NOMEM, "out of memory for the snapshot as JSON") : NULL);
+	DP_TRY(j->failed || j->b.failed ? dp_error_nomem() : NULL);
 	DP_TRY(to->take(to->of, j->b.data, j->b.len));
 	j->b.len = 0;
 	return NULL;

@@ -45,7 +45,7 @@ struct dp_error *dp_snap_capture_create(const struct dp_snap_capture_options *op
 {
 	struct dp_snap_capture *t = calloc(1, sizeof(*t));
 	if (!t)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+		return dp_error_nomem();
 	t->options = *options;
 	t->options.still.work_ns = options->module_timeout_ns;
 	const struct dp_host_options host = {.lua_allow = options->lua_allow,
@@ -150,7 +150,7 @@ static struct dp_error *prepare(struct taking *k)
 {
 	k->s = dp_snapshot_create();
 	if (!k->s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+		return dp_error_nomem();
 	begin_facts(k);
 	DP_TRY(prepare_world(k));
 	dp_snap_capture_image(k->s, dp_stopped_image(k->still)); /* modules ask for maps during the hold */
@@ -229,7 +229,7 @@ static struct dp_error *extract_one(struct taking *k, const struct dp_stopped_th
 	as.is_fault = is_faulting(k, t);
 	struct dp_snap_thread *into = dp_extract_thread(k->extract, &as, k->s);
 	if (!into)
-		return dp_error(DP_TAG_NOMEM, "out of memory for thread %d", t->tid);
+		return dp_error_nomem();
 	dp_snap_capture_thread_facts(k->s, &as, into);
 	if (dp_snap_thread_is_subject(into))
 		dp_fault_explain(k->world, &as, into);
@@ -474,7 +474,7 @@ struct dp_error *dp_snap_capture_core(struct dp_snap_capture *t, const char *cor
 	struct taking *k = dp_taking_create(t);
 	const uint64_t from = dp_now_ns();
 	if (!k)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+		return dp_error_nomem();
 	struct dp_error *err = dp_stopped_open_core(core, exe, &t->options.still, &k->still);
 	if (!err)
 		err = prepare_all(k);

@@ -73,7 +73,7 @@ struct dp_error *dp_taking_begin(struct dp_snap_capture *t, struct taking *kept,
 		return err;
 	struct taking *k = dp_taking_create(t);
 	if (!k)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+		return dp_error_nomem();
 	err = dp_stopped_open(pid, options, &k->still);
 	if (err)
 		dp_taking_destroy(k);

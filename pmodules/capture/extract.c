@@ -11,7 +11,7 @@ struct dp_error *dp_extract_create(struct dp_debug_ctx *w, const struct dp_extra
 {
 	struct dp_extract *x = calloc(1, sizeof(*x));
 	if (!x)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the frames of a snapshot");
+		return dp_error_nomem();
 	x->w = w;
 	x->frames.w = w;
 	if (options)

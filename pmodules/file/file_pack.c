@@ -64,17 +64,12 @@ uint32_t dp_file_crc(uint32_t crc, const void *bytes, size_t n)
 	return ~crc;
 }
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's file");
-}
-
 /* ---- one section */
 
 static struct dp_error *check(struct output *o, const struct dp_buf *raw)
 {
 	if (raw->failed)
-		return no_memory();
+		return dp_error_nomem();
 	o->raw += raw->len;
 	if (o->raw > DP_FILE_RAW_MAX)
 		return dp_error(DP_TAG_OUTPUT,
@@ -92,11 +87,11 @@ static struct dp_error *compress(struct output *o, const struct dp_buf *raw, ZST
 	while (in.pos < in.size || (how == ZSTD_e_end && left)) {
 		uint8_t *room = dp_file_room(&o->file, ZSTD_CStreamOutSize());
 		if (!room)
-			return no_memory();
+			return dp_error_nomem();
 		ZSTD_outBuffer out = {room, ZSTD_CStreamOutSize(), 0};
 		left = ZSTD_compressStream2(o->zstd, &out, &in, how);
 		if (ZSTD_isError(left))
-			return no_memory();
+			return dp_error_nomem();
 		to->crc = dp_file_crc(to->crc, room, out.pos);
 		o->file.len += out.pos;
 		to->size += out.pos;
@@ -172,7 +167,7 @@ static struct dp_error *add_all(struct output *o, const struct dp_snapshot *s, s
 	begin_section(o, DP_FILE_STRINGS, DP_FILE_STRINGS_LEVEL);
 	DP_TRY(end_section(o, dp_file_strings_bytes(strings)));
 	if (o->file.failed)
-		return no_memory();
+		return dp_error_nomem();
 	put_head(o);
 	return NULL;
 }
@@ -183,7 +178,7 @@ struct dp_error *dp_snapshot_write_bytes(struct dp_snapshot *s, struct dp_buf *r
 	struct dp_file_strings *strings = dp_file_strings_create();
 	dp_snapshot_settle(s);
 	dp_press_init(&o.press, press, &o);
-	struct dp_error *err = strings && o.zstd ? add_all(&o, s, strings) : no_memory();
+	struct dp_error *err = strings && o.zstd ? add_all(&o, s, strings) : dp_error_nomem();
 	dp_press_fini(&o.press);
 	dp_file_strings_destroy(strings);
 	ZSTD_freeCCtx(o.zstd);

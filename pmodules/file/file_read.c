@@ -146,7 +146,7 @@ static struct dp_error *read_section(struct input *in, const struct dp_file_sect
 		return decode(in, s->tag, stored, s->size);
 	dp_auto_free uint8_t *raw = malloc(s->raw + 1);
 	if (!raw)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a section of %" PRIu64 " bytes", s->raw);
+		return dp_error_nomem();
 	const size_t n = ZSTD_decompress(raw, s->raw, stored, s->size);
 	if (ZSTD_isError(n) || n != s->raw)
 		return damaged(s, ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller than its size says");
@@ -190,7 +190,7 @@ struct dp_error *dp_snapshot_read_bytes(const void *bytes, size_t n, struct dp_s
 	struct dp_snapshot *s = dp_snapshot_create();
 	struct dp_error *err = NULL;
 	if (!in || !s)
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the snapshot");
+		err = dp_error_nomem();
 	else {
 		*in = (struct input){.bytes = bytes, .n = n, .s = s};
 		err = read_all(in);
@@ -211,7 +211,7 @@ static struct dp_error *read_bytes(int fd, const char *path, struct dp_buf *to)
 	while (n) {
 		uint8_t *room = dp_buf_grow(to, STEP);
 		if (!room)
-			return dp_error(DP_TAG_NOMEM, "out of memory for %s", path);
+			return dp_error_nomem();
 		n = read(fd, room, STEP);
 		to->len -= (size_t)(STEP - (n > 0 ? n : 0));
 		if (n < 0 && errno != EINTR)

@@ -32,7 +32,7 @@ struct dp_error *dp_file_put_beside(const struct dp_file_bytes *b, const char *p
 {
 	dp_auto_free char *beside = NULL;
 	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the %s's file", b->what);
+		return dp_error_nomem();
 	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC); /* 0600: it contains the program's memory */
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot create a temporary file next to %s", path);
@@ -88,7 +88,7 @@ struct dp_error *dp_snapshot_check_place(const char *path)
 	if (path && !stat(path, &st) && !S_ISREG(st.st_mode))
 		return check_special(path, &st);
 	if (asprintf(&beside, "%s.XXXXXX", path ? path : ".dynprobe") < 0)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's file");
+		return dp_error_nomem();
 	dp_auto_close int fd = mkostemp(beside, O_CLOEXEC);
 	if (fd >= 0)
 		return unlink(beside) ? dp_error_sys(DP_TAG_OUTPUT, "cannot remove %s", beside) : NULL;

@@ -13,7 +13,7 @@ struct dp_error *dp_host_create(const struct dp_host_options *options, struct dp
 {
 	struct dp_host *h = calloc(1, sizeof(*h));
 	if (!h)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the pmodules");
+		return dp_error_nomem();
 	h->options = *options;
 	*ret = h;
 	return NULL;
@@ -65,12 +65,12 @@ static struct dp_error *keep_option(struct dp_host *h, const char *id, const cha
 {
 	struct dp_module_option *o = calloc(1, sizeof(*o));
 	if (!o)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a module's option");
+		return dp_error_nomem();
 	o->id = strdup(id);
 	o->key = strdup(key);
 	o->value = strdup(value);
 	DL_PREPEND(h->module_options, o); /* so that the last value of a key is found first */
-	return o->id && o->key && o->value ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a module's option");
+	return o->id && o->key && o->value ? NULL : dp_error_nomem();
 }
 
 struct dp_error *dp_host_option(struct dp_host *h, const char *text)
@@ -79,7 +79,7 @@ struct dp_error *dp_host_option(struct dp_host *h, const char *text)
 	if (!colon || colon == text || !colon[1])
 		return dp_error(DP_TAG_USAGE, "--module=%s: expected ID:KEY,VALUE or ID:KEY,VALUE,KEY,VALUE...", text);
 	char *words = strdup(text), *rest = words ? words + (colon - text) : NULL;
-	struct dp_error *err = words ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a module's option");
+	struct dp_error *err = words ? NULL : dp_error_nomem();
 	if (rest)
 		*rest++ = '\0';
 	while (!err && rest) {

@@ -175,7 +175,7 @@ struct dp_error *dp_c_open(struct pmodule *m)
 {
 	struct c_module *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+		return dp_error_nomem();
 	dp_guard_expect_exit();
 	s->handle = dlopen(m->path, RTLD_NOW | RTLD_LOCAL);
 	struct dp_error *err = s->handle ? NULL : not_loaded(m, dlerror());

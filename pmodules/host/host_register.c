@@ -28,7 +28,7 @@ struct dp_error *dp_module_set_id(struct pmodule *m, const char *id)
 		return dp_error(DP_TAG_PMODULE, "%s: the id '%s' is already used by %s", m->path, id, other->path);
 	char *copy = strdup(id);
 	if (!copy)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+		return dp_error_nomem();
 	free(m->id);
 	m->id = copy;
 	return NULL;
@@ -70,7 +70,7 @@ struct dp_error *dp_host_register(struct pmodule *m, const struct pmodule_match 
 	struct pmodule_match *copy = match ? dp_match_copy(match) : NULL;
 	if ((match && !copy) || !room_for_one(c)) {
 		pmodule_match_destroy(copy);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a callback");
+		return dp_error_nomem();
 	}
 	c->at[c->n] = *callback;
 	c->at[c->n].module = m;

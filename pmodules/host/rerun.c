@@ -136,7 +136,7 @@ static struct dp_error *image_of(const struct dp_snapshot *s, struct dp_image **
 	size_t n = 0;
 	*missing = 0;
 	if (!files)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's files");
+		return dp_error_nomem();
 	for (size_t i = 0; i < s->nobjects; i++) {
 		files[n].path = s->objects[i].path;
 		const bool same = is_same_file(&s->objects[i], &files[n].st);
@@ -146,8 +146,7 @@ static struct dp_error *image_of(const struct dp_snapshot *s, struct dp_image **
 	dp_buf_init(&maps);
 	for (size_t i = 0; i < s->nmaps; i++)
 		put_map(&maps, &s->maps[i], file_of(files, n, s->maps[i].path));
-	struct dp_error *err = maps.failed ? dp_error(DP_TAG_NOMEM, "out of memory for the snapshot's maps")
-	                                   : dp_image_create(dp_buf_str(&maps), "", 0, ret);
+	struct dp_error *err = maps.failed ? dp_error_nomem() : dp_image_create(dp_buf_str(&maps), "", 0, ret);
 	dp_buf_fini(&maps);
 	return err;
 }

@@ -79,7 +79,7 @@ struct dp_error *dp_host_load(struct dp_host *h, const char *path)
 {
 	struct pmodule *m = calloc(1, sizeof(*m));
 	if (!m)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a module");
+		return dp_error_nomem();
 	m->host = h;
 	m->path = find(path);
 	if (!m->path) {

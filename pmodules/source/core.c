@@ -83,7 +83,7 @@ static struct dp_error *read_notes(struct dp_core *c, const Elf64_Phdr *p)
 		return dp_core_bad(c, "it has more than 256 MiB of notes");
 	dp_auto_free uint8_t *notes = malloc(p->p_filesz + 1);
 	if (!notes)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the notes of %s", c->path);
+		return dp_error_nomem();
 	if (!dp_core_get(c, p->p_offset, notes, p->p_filesz))
 		return dp_core_bad(c, "its notes cannot be read");
 	return dp_core_notes(c, notes, p->p_filesz);
@@ -112,7 +112,7 @@ static struct dp_error *add_files(struct dp_core *c)
 	const size_t n = c->nloads;
 	struct dp_core_load *grown = realloc(c->load, (n + c->nfiles + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the mappings of %s", c->path);
+		return dp_error_nomem();
 	c->load = grown;
 	for (size_t i = 0, at = 0; i < c->nfiles; i++) { /* both ascend */
 		const struct dp_core_file *f = &c->file[i];
@@ -144,7 +144,7 @@ static struct dp_error *read_all(struct dp_core *c)
 	dp_auto_free Elf64_Phdr *phdr = malloc(n * sizeof(*phdr));
 	c->load = calloc(n, sizeof(*c->load));
 	if (!phdr || !c->load)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the program headers of %s", c->path);
+		return dp_error_nomem();
 	if (!dp_core_get(c, e.e_phoff, phdr, n * sizeof(*phdr)))
 		return dp_core_bad(c, "its program headers cannot be read");
 	for (size_t i = 0; i < n && !err; i++)
@@ -198,7 +198,7 @@ static struct dp_error *put_exe(struct dp_core *c, const char *exe)
 		free(c->file[i].path);
 		c->file[i].path = strdup(full);
 		if (!c->file[i].path)
-			return dp_error(DP_TAG_NOMEM, "out of memory for a path");
+			return dp_error_nomem();
 	}
 	return NULL;
 }
@@ -210,7 +210,7 @@ struct dp_error *dp_core_open(const char *path, const char *exe, struct dp_core 
 	struct dp_error *err = NULL;
 	if (!c || !(c->path = strdup(path))) {
 		free(c);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a core file");
+		return dp_error_nomem();
 	}
 	c->fd = dp_open_regular(path);
 	if (c->fd < 0 && (errno == ENXIO || !strcmp(path, "-")))
@@ -415,7 +415,7 @@ struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 	struct dp_error *err = dp_image_create(dp_buf_str(&maps), "", 0, ret);
 	if (maps.failed && !err) {
 		*ret = dp_image_destroy(*ret);
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the mappings of %s", c->path);
+		err = dp_error_nomem();
 	}
 	dp_buf_fini(&maps);
 	return err ? err : put_vdso(c, *ret);
@@ -433,7 +433,7 @@ struct dp_error *dp_core_threads(const struct dp_core *c, struct dp_stopped_thre
 {
 	struct dp_stopped_thread *list = calloc(c->nthreads, sizeof(*list));
 	if (!list)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of %s", c->path);
+		return dp_error_nomem();
 	memcpy(list, c->thread, c->nthreads * sizeof(*list));
 	list[0].is_fault = list[0].siginfo.si_signo && list[0].siginfo.si_signo != SIGSTOP;
 	for (size_t i = 0; i < c->nthreads; i++)

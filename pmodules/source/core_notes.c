@@ -20,7 +20,7 @@ static struct dp_error *add_thread(struct dp_core *c, const uint8_t *desc, size_
 	if (!(c->nthreads & (c->nthreads - 1))) { /* at each power of two */
 		struct dp_stopped_thread *grown = realloc(c->thread, (c->nthreads ? 2 * c->nthreads : 1) * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the threads of %s", c->path);
+			return dp_error_nomem();
 		c->thread = grown;
 	}
 	struct dp_stopped_thread *t = &c->thread[c->nthreads++];
@@ -108,7 +108,7 @@ static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_
 	const char *name = (const char *)desc + 16 + 24 * count, *end = (const char *)desc + n;
 	c->file = calloc(count + 1, sizeof(*c->file));
 	if (!c->file)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the files of %s", c->path);
+		return dp_error_nomem();
 	for (uint64_t i = 0; i < count; i++) {
 		const uint8_t *at = desc + 16 + 24 * i;
 		const char *nul = name < end ? memchr(name, 0, (size_t)(end - name)) : NULL;
@@ -117,7 +117,7 @@ static struct dp_error *take_files(struct dp_core *c, const uint8_t *desc, size_
 		const size_t size = (size_t)(nul - name) + 1;
 		struct dp_core_file f = {word(at), word(at + 8), word(at + 16) * page, malloc(size), -1, false, false};
 		if (!f.path)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the files of %s", c->path);
+			return dp_error_nomem();
 		printable(f.path, size, name, size);
 		name = nul + 1;
 		if (f.start >= f.end || (c->nfiles && c->file[c->nfiles - 1].end > f.start) || *f.path != '/')

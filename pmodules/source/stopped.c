@@ -26,7 +26,7 @@ static struct dp_error *create(const struct dp_stopped_options *options, struct 
 {
 	struct dp_stopped *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a snapshot");
+		return dp_error_nomem();
 	s->options = *options;
 	s->target.options.allow_seccomp = options->allow_seccomp;
 	s->mode = options->mode;

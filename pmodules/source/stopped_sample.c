@@ -99,7 +99,7 @@ struct dp_error *dp_stopped_sample(struct dp_stopped *s, void (*each)(const stru
 	if (s->core)
 		return NULL;
 	if (!dp_proc_tids(s->target.process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
+		return dp_error_nomem();
 	for (size_t i = 0; i < tids.n && !err; i += TOGETHER) {
 		struct glimpse g[TOGETHER];
 		const size_t n = tids.n - i < TOGETHER ? tids.n - i : TOGETHER;

@@ -75,12 +75,12 @@ struct dp_error *dp_stopped_list(struct dp_stopped *s)
 	s->thread = NULL;
 	s->nthreads = 0;
 	if (!dp_proc_tids(s->target.process.pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
+		return dp_error_nomem();
 	s->thread = calloc(tids.n + 1, sizeof(*s->thread));
 	for (size_t i = 0; s->thread && i < tids.n; i++)
 		look_at(s, tids.tid[i], &s->thread[s->nthreads++]);
 	free(tids.tid);
-	return s->thread ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", s->target.process.pid);
+	return s->thread ? NULL : dp_error_nomem();
 }
 
 /* ---- registers ------------------------------------------------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ struct dp_error *dp_stopped_take_threads(struct dp_stopped *s)
 	size_t n = 0;
 	struct dp_stopped_thread *list = calloc(s->freeze.n + 1, sizeof(*list));
 	if (!list)
-		return dp_error(DP_TAG_NOMEM, "out of memory for %zu threads", s->freeze.n);
+		return dp_error_nomem();
 	for (size_t i = 0; i < s->freeze.n; i++) {
 		const struct dp_held *h = &s->freeze.thread[i];
 		struct dp_stopped_thread *was = earlier(s, h->tid, i), *t = &list[n];

@@ -15,7 +15,7 @@ struct dp_error *dp_debug_ctx_create(struct dp_image *image, dp_debug_ctx_read_f
 	if (!w || !page) {
 		free(w);
 		free(page);
-		return dp_error(DP_TAG_NOMEM, "out of memory for debug information");
+		return dp_error_nomem();
 	}
 	w->image = image;
 	w->read = read;
@@ -24,7 +24,7 @@ struct dp_error *dp_debug_ctx_create(struct dp_image *image, dp_debug_ctx_read_f
 	w->generation = 1;
 	if (!dp_stype_void(w)) { /* used for types that there is no memory for */
 		dp_debug_ctx_destroy(w);
-		return dp_error(DP_TAG_NOMEM, "out of memory for debug information");
+		return dp_error_nomem();
 	}
 	dp_debug_ctx_forget(w);
 	*ret = w;

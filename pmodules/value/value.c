@@ -25,15 +25,10 @@ static struct dp_value *keep(const struct dp_value *v)
 	return x;
 }
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for a value");
-}
-
 static struct dp_error *give(const struct dp_value *v, struct dp_value **ret)
 {
 	*ret = keep(v);
-	return *ret ? NULL : no_memory();
+	return *ret ? NULL : dp_error_nomem();
 }
 
 /* ---- names ---------------------------------------------------------------------------------------------------------------- */
@@ -256,7 +251,7 @@ struct dp_error *dp_value_member(struct dp_value *v, const char *name, struct dp
 		return cannot(v, "has no members");
 	v = keep(v);
 	if (!v)
-		return no_memory();
+		return dp_error_nomem();
 	v->type = dp_stype_complete(v->w, v->type);
 	if (v->type->is_incomplete)
 		return dp_error(DP_TAG_NO_VARIABLE, "'%s' is of type '%s', which no unit defines", dp_value_name(v),
@@ -326,7 +321,7 @@ struct dp_error *dp_value_cast(struct dp_value *v, const char *type, struct dp_v
 		x.bytes = (const uint8_t *)dp_arena_copy(&v->w->arena, (const char *)&v->addr, sizeof(v->addr));
 		x.nbytes = sizeof(v->addr);
 		if (!x.bytes)
-			return no_memory();
+			return dp_error_nomem();
 	}
 	return give(&x, ret);
 }
@@ -339,7 +334,7 @@ struct dp_error *dp_value_address_of(struct dp_value *v, struct dp_value **ret)
 	x.type = dp_stype_pointer(v->w, v->type);
 	x.bytes = (const uint8_t *)dp_arena_copy(&v->w->arena, (const char *)&v->addr, sizeof(v->addr));
 	x.path = dp_arena_printf(&v->w->arena, "&%s", dp_value_name(v));
-	return x.type && x.bytes ? give(&x, ret) : no_memory();
+	return x.type && x.bytes ? give(&x, ret) : dp_error_nomem();
 }
 
 struct dp_error *dp_value_container(struct dp_value *v, const char *type, const char *member, struct dp_value **ret)
@@ -364,7 +359,7 @@ struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_
 	struct dp_value x = {.w = v->w, .parent = v, .step = DP_STEP_DEREF, .where = DP_VALUE_MEMORY, .addr = addr};
 	if (!is_pointer(v)) {
 		*ret = dp_value_move(v, addr);
-		return *ret ? NULL : no_memory();
+		return *ret ? NULL : dp_error_nomem();
 	}
 	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
 	if (x.type->kind == DP_STYPE_VOID)
@@ -390,7 +385,7 @@ struct dp_error *dp_value_members(struct dp_value *v, bool (*each)(const char *n
 	DP_TRY(follow(v, &v));
 	record = keep(v);
 	if (!record)
-		return no_memory();
+		return dp_error_nomem();
 	record->type = dp_stype_complete(v->w, v->type);
 	if (record->type->kind != DP_STYPE_RECORD)
 		return cannot(v, "has no members");
@@ -399,7 +394,7 @@ struct dp_error *dp_value_members(struct dp_value *v, bool (*each)(const char *n
 		dp_value_sub(record, &m[i], &one);
 		struct dp_value *member = keep(&one);
 		if (!member)
-			return no_memory();
+			return dp_error_nomem();
 		if (!each(m[i].label.text ? m[i].label.text : "", member, data))
 			break;
 	}

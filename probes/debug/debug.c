@@ -76,8 +76,7 @@ static struct dp_error *none(struct dp_module *m)
 		dp_buf_printf(&text, ", no matching '%s' beside it, in .debug or in /usr/lib/debug", link);
 	dp_buf_printf(&text, urls && *urls ? ", and debuginfod has none" : ", and DEBUGINFOD_URLS is not set");
 	dp_buf_printf(&text, "; install its debug symbols (Debian: the -dbgsym or -dbg package), or build it with -g");
-	struct dp_error *err = text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for a message")
-	                                   : dp_error(DP_TAG_NO_DEBUG_INFO, "%s", dp_buf_str(&text));
+	struct dp_error *err = text.failed ? dp_error_nomem() : dp_error(DP_TAG_NO_DEBUG_INFO, "%s", dp_buf_str(&text));
 	dp_buf_fini(&text);
 	return err;
 }
@@ -90,7 +89,7 @@ static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
 	if (!open_own(m, d) && !open_separate(m, d) && !dp_debug_fetch(m, d))
 		return none(m);
 	if (!d->path)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the debug information of '%s'", m->path);
+		return dp_error_nomem();
 	if (!dp_debug_alt_open(m, d, &alt))
 		return dp_error(DP_TAG_NO_DEBUG_INFO,
 		                "the debug information of '%s' (in %s) needs the dwz file '%s', which is missing or does not "
@@ -106,7 +105,7 @@ struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret)
 	if (!m->debug_info && !m->debug_failure) {
 		struct dp_debug_state *d = calloc(1, sizeof(*d));
 		if (!d)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the debug information of '%s'", m->path);
+			return dp_error_nomem();
 		d->main.fd = d->alt.fd = -1;
 		d->open.bias = m->bias;
 		m->debug_failure = find(m, d);

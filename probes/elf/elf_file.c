@@ -75,7 +75,7 @@ struct dp_error *dp_elf_open(int fd, const char *name, struct dp_elf **ret)
 	struct dp_elf *e = calloc(1, sizeof(*e));
 	if (!e) {
 		munmap(bytes, (size_t)st.st_size);
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", name);
+		return dp_error_nomem();
 	}
 	*e = (struct dp_elf){.bytes = bytes, .size = (size_t)st.st_size, .mapped = true};
 	return finish(e, name, ret);
@@ -86,7 +86,7 @@ struct dp_error *dp_elf_from_memory(uint8_t *bytes, size_t size, const char *nam
 	struct dp_elf *e = calloc(1, sizeof(*e));
 	if (!e) {
 		free(bytes);
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", name);
+		return dp_error_nomem();
 	}
 	*e = (struct dp_elf){.bytes = bytes, .size = size};
 	return finish(e, name, ret);

@@ -24,7 +24,7 @@ static struct dp_error *add_module(struct dp_image *image, struct dp_module *m)
 	struct dp_module **grown = realloc(image->module, (image->nmodules + 1) * sizeof(*grown));
 	if (!grown) {
 		dp_module_destroy(m);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the target's modules");
+		return dp_error_nomem();
 	}
 	image->module = grown;
 	grown[image->nmodules++] = m;
@@ -119,7 +119,7 @@ static struct dp_error *open_module(struct dp_image *image, const struct dp_map 
 	struct dp_module *m = dp_module_create(map->path, image->root, elf);
 	if (!m) {
 		dp_error_destroy(why);
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", map->path);
+		return dp_error_nomem();
 	}
 	m->failure = why;
 	m->inode = map->inode;
@@ -290,7 +290,7 @@ struct dp_error *dp_image_create(const char *maps, const char *root, int pid, st
 	struct dp_image *image = calloc(1, sizeof(*image));
 	if (!image || !(image->root = strdup(root ? root : ""))) {
 		free(image);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the target's mappings");
+		return dp_error_nomem();
 	}
 	image->pid = pid;
 	struct dp_error *err = fill(image, maps);
@@ -327,12 +327,12 @@ struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, si
 			map = NULL;
 	uint8_t *copy = map ? malloc(size + 1) : NULL;
 	if (!copy)
-		return map ? dp_error(DP_TAG_NOMEM, "out of memory for the vdso") : NULL;
+		return map ? dp_error_nomem() : NULL;
 	memcpy(copy, bytes, size);
 	DP_TRY(dp_elf_from_memory(copy, size, "[vdso]", &elf));
 	struct dp_module *m = dp_module_create("[vdso]", image->root, elf);
 	if (!m)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the vdso");
+		return dp_error_nomem();
 	m->vdso = true;
 	m->mapped_path = map->path;
 	extent_from_file(m, map);

@@ -101,7 +101,7 @@ static struct dp_error *write_maps(const char *path, const struct dp_elf *elf, u
 	if (!library)
 		put_heap(m, m->end + PAGE);
 	dp_buf_printf(&m->text, "7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]\n");
-	return m->text.failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", path) : NULL;
+	return m->text.failed ? dp_error_nomem() : NULL;
 }
 
 struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret)

@@ -83,7 +83,7 @@ struct dp_error *dp_maps_parse(const char *text, struct dp_maps *ret)
 {
 	struct dp_maps maps = {.map = calloc(count_lines(text), sizeof(*maps.map))};
 	if (!maps.map)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the target's mappings");
+		return dp_error_nomem();
 	while (*text) {
 		struct dp_map *m = &maps.map[maps.n];
 		const char *start = text;

@@ -9,8 +9,7 @@
 /* Makes the error from the finished message. */
 static struct dp_error *finish(enum dp_tag tag, struct dp_buf *text)
 {
-	struct dp_error *err =
-	        text->failed ? dp_error(DP_TAG_NOMEM, "out of memory for a message") : dp_error(tag, "%s", dp_buf_str(text));
+	struct dp_error *err = text->failed ? dp_error_nomem() : dp_error(tag, "%s", dp_buf_str(text));
 	dp_buf_fini(text);
 	return err;
 }

@@ -78,7 +78,7 @@ static struct dp_error *choose(struct dp_image *image, const struct dp_spec *spe
 {
 	bool executable = image->nmodules && dp_module_matches(image->module[0], spec->module);
 	if (found->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
+		return dp_error_nomem();
 	if (!found->n && is_main(spec) && executable && !dp_module_own_symbols(image->module[0])->has_symtab)
 		return resolve_hidden_main(image->module[0], spec, ret);
 	if (!found->n)

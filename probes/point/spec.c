@@ -88,7 +88,7 @@ static size_t find_plus(struct dp_spec_part p)
 static struct dp_error *take_symbol(struct dp_spec_part p, struct dp_spec *spec)
 {
 	spec->symbol = part_copy(p);
-	return spec->symbol ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	return spec->symbol ? NULL : dp_error_nomem();
 }
 
 /* Parses a symbol with an optional offset, or an address. */
@@ -176,7 +176,7 @@ static struct dp_error *dtrace_name(struct dp_spec_part p, struct dp_spec *spec)
 static struct dp_error *dtrace_function(struct dp_spec_part p, struct dp_spec *spec)
 {
 	if (p.at == p.end)
-		return (spec->symbol = strdup("*")) ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return (spec->symbol = strdup("*")) ? NULL : dp_error_nomem();
 	if (!part_is(p, "-"))
 		return take_symbol(p, spec);
 	if (!spec->module || spec->point != DP_POINT_PLACE)
@@ -196,7 +196,7 @@ static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_
 	if (text[3] != '$')
 		DP_TRY(digits((struct dp_spec_part){text, 3, prefix}, 3, 10, &spec->pid));
 	if (module < function - 1 && !(spec->module = part_copy((struct dp_spec_part){text, module, function - 1})))
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return dp_error_nomem();
 	DP_TRY(dtrace_name((struct dp_spec_part){text, name, end}, spec));
 	return dtrace_function((struct dp_spec_part){text, function, name - 1}, spec);
 }
@@ -216,7 +216,7 @@ static struct dp_error *parse(const char *text, struct dp_spec *spec)
 	DP_TRY(check_characters(text));
 	spec->text = strdup(text);
 	if (!spec->text)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return dp_error_nomem();
 	const size_t prefix = dtrace_prefix(text);
 	if (prefix)
 		return parse_dtrace(text, prefix, spec);
@@ -226,7 +226,7 @@ static struct dp_error *parse(const char *text, struct dp_spec *spec)
 		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
 	spec->module = bang ? strndup(text, p.at - 1) : NULL;
 	if (bang && !spec->module)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return dp_error_nomem();
 	bool source;
 	DP_TRY(dp_spec_call(p, false, spec, &source));
 	if (source)
@@ -261,7 +261,7 @@ static struct dp_error *parse_usdt(const char *text, struct dp_spec *spec)
 	p.at = bang ? (size_t)(bang - text) + 1 : 0;
 	spec->module = bang ? strndup(text, p.at - 1) : NULL;
 	if (!spec->text || (bang && !spec->module))
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return dp_error_nomem();
 	if (bang == text)
 		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
 	p.at += strncmp(text + p.at, usdt, sizeof(usdt) - 1) ? 0 : sizeof(usdt) - 1;
@@ -283,7 +283,7 @@ static struct dp_error *parse_call(const char *text, struct dp_spec *spec)
 	spec->text = strdup(text);
 	spec->module = bang ? strndup(text, p.at - 1) : NULL;
 	if (!spec->text || (bang && !spec->module))
-		return dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+		return dp_error_nomem();
 	if (bang == text)
 		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
 	return dp_spec_call(p, true, spec, &call);

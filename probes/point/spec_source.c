@@ -18,7 +18,7 @@ struct dp_error *dp_spec_wrong(const char *text, size_t at, const char *why)
 static struct dp_error *take(struct dp_spec_part p, char **ret)
 {
 	*ret = strndup(p.text + p.at, p.end - p.at);
-	return *ret ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a probe point");
+	return *ret ? NULL : dp_error_nomem();
 }
 
 /* Suffixes of source files. Symbol versions (GLIBC_2.2.5) end differently. */

@@ -156,7 +156,7 @@ static struct dp_error *add_memory(struct dp_fields *fields, const char *text, c
 		                    "an address is a number below 2^64: 0x... (hexadecimal), 0... (octal) or decimal");
 	dp_auto_free char *copy = strndup(name, len);
 	if (!copy)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+		return dp_error_nomem();
 	if (reserved(copy))
 		return dp_lex_error(text, (size_t)(name - text), "dynprobe uses this name itself: choose another name");
 	f.name = copy;

@@ -102,12 +102,12 @@ static struct dp_error *copy(const struct dp_expr *x, unsigned *nodes, struct dp
 	struct dp_expr *e = malloc(sizeof(*e));
 	*ret = e;
 	if (!e)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	*e = *x;
 	e->a = e->b = e->c = NULL;
 	e->text = x->text ? strdup(x->text) : NULL;
 	if (x->text && !e->text)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	if (x->a)
 		DP_TRY(copy(x->a, nodes, &e->a));
 	if (x->b)
@@ -119,7 +119,7 @@ struct dp_error *dp_build_finish(const struct dp_expr *x, struct dp_expr **ret)
 {
 	struct dp_expr *e = NULL;
 	unsigned nodes = 0;
-	struct dp_error *err = x ? copy(x, &nodes, &e) : dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+	struct dp_error *err = x ? copy(x, &nodes, &e) : dp_error_nomem();
 	if (err)
 		dp_expr_destroy(e);
 	else

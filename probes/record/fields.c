@@ -27,12 +27,12 @@ struct dp_error *dp_fields_append(struct dp_fields *fields, const struct dp_fiel
 	}
 	struct dp_field *grown = reallocarray(fields->field, fields->n + 1, sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+		return dp_error_nomem();
 	fields->field = grown;
 	grown[fields->n] = *field;
 	grown[fields->n].name = strdup(field->name);
 	if (!grown[fields->n].name)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+		return dp_error_nomem();
 	fields->n++;
 	return NULL;
 }

@@ -71,7 +71,7 @@ struct dp_error *dp_lex_error(const char *text, size_t at, const char *fmt, ...)
 	va_end(args);
 	if (n < 0) {
 		message = NULL;
-		return dp_error(DP_TAG_NOMEM, "out of memory");
+		return dp_error_nomem();
 	}
 	return dp_lex_point(DP_TAG_SYNTAX, text, at, message);
 }

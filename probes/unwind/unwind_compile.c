@@ -28,7 +28,7 @@ static struct dp_error *add_part(struct parts *parts, uint64_t start, uint64_t e
 		struct part *part = realloc(parts->part, cap * sizeof(*part));
 
 		if (!part)
-			return dp_error(DP_TAG_NOMEM, "out of memory for unwind tables");
+			return dp_error_nomem();
 		parts->part = part;
 		parts->cap = cap;
 	}
@@ -53,11 +53,6 @@ struct how {
 	dp_unwind_follow follow;
 };
 
-static struct dp_error *no_memory(const struct dp_module *m)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the unwind tables of %s", dp_module_name(m));
-}
-
 /* Compiles with file addresses, so that the cached result is valid wherever the file is mapped. */
 static struct dp_error *fill_part(struct dp_module *m, const struct how *how, struct part *part)
 {
@@ -71,12 +66,12 @@ static struct dp_error *fill_part(struct dp_module *m, const struct how *how, st
 	if (dp_module_eh_frame(m, &addr, &section.bytes, &section.size)) {
 		section.addr = addr.v - bias;
 		if (!dp_cfi_compile(&section, key.start, key.end, &part->rows))
-			return no_memory(m);
+			return dp_error_nomem();
 	} else if (!how->follow) {
 		return NULL;
 	}
 	if (how->follow && !dp_unwind_bare(m, key.start, key.end, how->follow, &part->rows))
-		return no_memory(m);
+		return dp_error_nomem();
 	dp_unwind_cache_store(&key, &part->rows);
 	return NULL;
 }
@@ -178,13 +173,13 @@ static struct dp_error *merge_rules(struct parts *parts, struct part *part)
 	uint16_t *number = calloc(rows->nrules, sizeof(*number));
 
 	if (!number)
-		return dp_error(DP_TAG_NOMEM, "out of memory for unwind tables");
+		return dp_error_nomem();
 	for (size_t i = 0; i < rows->nrules; i++)
 		number[i] = dp_unwind_rows_intern(&parts->all, &rows->rule[i]);
 	for (size_t i = 0; i < rows->n; i++)
 		rows->row[i] = rows->row[i] < rows->nrules ? number[rows->row[i]] : 0;
 	free(number);
-	return parts->all.failed ? dp_error(DP_TAG_NOMEM, "out of memory for unwind tables") : NULL;
+	return parts->all.failed ? dp_error_nomem() : NULL;
 }
 
 static size_t block_size(const struct parts *parts)
@@ -235,7 +230,7 @@ static struct dp_error *build(const struct parts *parts, uint8_t **ret, size_t *
 	uint32_t at;
 
 	if (!block)
-		return dp_error(DP_TAG_NOMEM, "out of memory for %zu bytes of unwind tables", size);
+		return dp_error_nomem();
 	put_head(block, parts, size);
 	head = (struct dp_unwind *)block;
 	ranges = (struct dp_unwind_range *)(block + head->ranges_offset);

@@ -21,7 +21,7 @@ static struct dp_error *add(struct dp_call_sites *sites, const struct dp_syscall
 		const size_t capacity = sites->capacity ? 2 * sites->capacity : 256;
 		struct dp_syscall_site *grown = realloc(sites->item, capacity * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the system calls");
+			return dp_error_nomem();
 		sites->item = grown;
 		sites->capacity = capacity;
 	}

@@ -23,7 +23,7 @@ struct dp_error *dp_code_view_create(struct dp_image *image, struct dp_code_view
 {
 	struct dp_code_view *view = calloc(1, sizeof(*view));
 	if (!view)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
+		return dp_error_nomem();
 	view->image = image;
 	struct dp_error *err = dp_analysis_create(&view->known);
 	if (err) {
@@ -72,7 +72,7 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 	if (!segment || !keep) {
 		free(segment);
 		free(keep);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the segments of %s", dp_module_path(m));
+		return dp_error_nomem();
 	}
 	size_t used = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -110,7 +110,7 @@ struct dp_error *dp_code_view_get(struct dp_code_view *view, const struct dp_sit
 	if (!found) {
 		struct module_text *grown = realloc(view->module, (view->n + 1) * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the list of modules");
+			return dp_error_nomem();
 		view->module = grown;
 		found = &grown[view->n];
 		DP_TRY(load(site->module, found));

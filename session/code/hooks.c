@@ -21,7 +21,7 @@ static struct dp_error *add(struct dp_hooks *hooks, const struct dp_hook_place *
 	if (texts)
 		hooks->text = texts;
 	if (!places || !texts)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
+		return dp_error_nomem();
 	places[hooks->n] = *place;
 	texts[hooks->n++] = *text;
 	return NULL;

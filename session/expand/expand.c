@@ -165,12 +165,12 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 		if (given && trace->nprobes - first == 1) {
 			trace->probe[i].name = strdup(given);
 			if (!trace->probe[i].name)
-				return dp_expand_no_memory();
+				return dp_error_nomem();
 			continue;
 		}
 		if (given &&
 		    asprintf(&with, "%s_%.*s", given, (int)(190 - (strlen(given) < 189 ? strlen(given) : 189)), base) < 0)
-			return dp_expand_no_memory();
+			return dp_error_nomem();
 		DP_TRY(dp_names_make(&x->names, given ? with : base, &trace->probe[i].name));
 	}
 	return NULL;

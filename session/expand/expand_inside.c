@@ -48,12 +48,12 @@ static struct dp_error *add_arguments(const struct dp_selected *s, struct dp_typ
 	free(typed->context); /* an empty list */
 	typed->context = calloc(n + 1, sizeof(*typed->context));
 	if (!typed->context)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	for (size_t i = 0; i < n; i++) {
 		if (!arg[i].size || arg[i].xmm)
 			continue;
 		if (asprintf(&typed->context[typed->ncontexts], "arg%zu", i) < 0)
-			return dp_expand_no_memory();
+			return dp_error_nomem();
 		typed->ncontexts++;
 	}
 	return NULL;
@@ -66,13 +66,13 @@ struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const stru
 	const struct dp_expand_place at = {.f = &s->function, .offset = s->offset, .bound = true, .called = name};
 	struct dp_probe *p;
 	if (!name)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	struct dp_error *wrong = check(x, s);
 	if (wrong)
 		return dp_expand_add_refused(x, from, &at, wrong);
 	DP_TRY(dp_expand_add(x, from, &at, &p));
 	if (s->inlined && !(x->out.trace.typed[x->out.trace.nprobes - 1].inlined = strdup(s->inlined)))
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	return s->marker && !x->from->typed[from].ncontexts ? add_arguments(s, &x->out.trace.typed[x->out.trace.nprobes - 1])
 	                                                    : NULL;
 }
@@ -113,13 +113,13 @@ static struct dp_error *name_one(struct dp_expander *x, size_t from, struct dp_p
 	const struct dp_probe *pattern = &x->from->probe[from];
 	dp_auto_free char *given = dp_probe_default_name(&pattern->spec), *base = dp_take(p->name, NULL), *with = NULL;
 	if (!given || !base)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	if (only)
-		return (p->name = strdup(pattern->name)) ? NULL : dp_expand_no_memory();
+		return (p->name = strdup(pattern->name)) ? NULL : dp_error_nomem();
 	if (!strncmp(pattern->name, given, strlen(given)))
 		return dp_names_make(&x->names, base, &p->name);
 	if (asprintf(&with, "%.95s_%.95s", pattern->name, base) < 0)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	return dp_names_make(&x->names, with, &p->name);
 }
 

@@ -28,7 +28,6 @@ struct dp_expand_place {                 /* the site of one new probe */
 	const char *called;  /* the event's name instead of a function's, or NULL */
 };
 
-struct dp_error *dp_expand_no_memory(void) DP_MUST_CHECK;
 /* Adds a copy of probe `from`, which is not a pattern. */
 struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from) DP_MUST_CHECK;
 /* Adds one of the probes that `from` stands for. The caller must make its name unique. */

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct dp_error *dp_expand_no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for the probes that a pattern stands for");
-}
-
 static struct dp_error *make_room(struct dp_expander *x)
 {
 	struct dp_trace_spec *trace = &x->out.trace;
@@ -27,7 +22,7 @@ static struct dp_error *make_room(struct dp_expander *x)
 	struct dp_typed *typed = realloc(trace->typed, capacity * sizeof(*typed));
 	trace->typed = typed ? typed : trace->typed;
 	if (!probe || !typed)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	x->capacity = capacity;
 	return NULL;
 }
@@ -39,7 +34,7 @@ static struct dp_error *join_when(struct dp_typed *t, const char *when)
 	if (!when)
 		return NULL;
 	if (asprintf(&both, t->when ? "%s && (%s)" : "%s", when, t->when) < 0)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	free(t->when);
 	t->when = both;
 	return NULL;
@@ -66,7 +61,7 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	p->many = x->pattern && is_of_many(&x->from->probe[from].spec);
 	trace->nprobes++;
 	if (!dp_typed_copy(&x->from->typed[from], t))
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	DP_TRY(join_when(t, when));
 	DP_TRY(dp_typed_apply(t, p));
 	*ret = p;
@@ -82,7 +77,7 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 	p->leaves = old->leaves;
 	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
 	if (!p->name)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	DP_TRY((old->spec.provider ? dp_spec_parse_usdt : dp_spec_parse)(old->spec.text, &p->spec));
 	p->spec.point = old->spec.point;
 	return NULL;
@@ -121,7 +116,7 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 	p->name = name_of(at); /* made unique when all probes are known */
 	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
 	if (!text || !p->name || (at->bound && !p->build_id))
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	*ret = p;
 	return dp_spec_parse(text, &p->spec);
 }

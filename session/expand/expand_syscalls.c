@@ -41,7 +41,7 @@ static struct dp_error *set_text(char **to, const char *fmt, const char *name, c
 	free(*to);
 	if (asprintf(to, fmt, name, phase) < 0) {
 		*to = NULL;
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	}
 	return NULL;
 }
@@ -54,7 +54,7 @@ static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, boo
 	free(typed->context);
 	typed->context = calloc(2, sizeof(*typed->context));
 	if (!typed->context || !(typed->context[0] = strdup(exit ? "retval" : "args")))
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	typed->ncontexts = 1;
 	return NULL;
 }
@@ -84,7 +84,7 @@ static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site 
 	typed->call.back = (uint8_t)(s->exit - s->entry);
 	p->leaves = exit;
 	if (typed->call.chosen && !(typed->chosen = strdup(c->condition)))
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	if (!c->x->from->probe[c->from].name)
 		DP_TRY(set_text(&p->title, "syscall:%s:%s", nr == DP_CALL_ANY ? "*" : name, phase));
 	return set_context(c, typed, exit);
@@ -151,7 +151,7 @@ static struct dp_error *add_condition(struct calls *c, int32_t nr)
 {
 	char *longer = NULL;
 	if (asprintf(&longer, "%s%s$eax == %d", c->condition ? c->condition : "", c->condition ? " || " : "", nr) < 0)
-		return dp_expand_no_memory();
+		return dp_error_nomem();
 	free(c->condition);
 	c->condition = longer;
 	return NULL;

@@ -22,11 +22,6 @@ struct dp_pending {
 	struct dp_target *draining; /* the one of `later` being drained, or NULL */
 };
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for pending probes");
-}
-
 static void log_waiting(const struct dp_session *s)
 {
 	struct dp_buf names;
@@ -48,11 +43,11 @@ struct dp_error *dp_pending_begin(struct dp_session *s)
 	DP_TRY(dp_loads_check(s->target));
 	s->pending = calloc(1, sizeof(*s->pending));
 	if (!s->pending)
-		return no_memory();
+		return dp_error_nomem();
 	s->pending->closed = calloc(s->trace->nprobes + 1, sizeof(*s->pending->closed));
 	s->pending->nnotes = calloc(s->trace->nprobes + 1, sizeof(*s->pending->nnotes));
 	if (!s->pending->closed || !s->pending->nnotes)
-		return no_memory();
+		return dp_error_nomem();
 	log_waiting(s);
 	return NULL;
 }

@@ -24,7 +24,7 @@ static struct dp_error *find_neighbours(struct dp_preview *p)
 {
 	p->neighbour = calloc(p->nplans + 1, sizeof(*p->neighbour));
 	if (!p->neighbour)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+		return dp_error_nomem();
 	for (size_t k = 0; k < p->nplans; k++)
 		if (p->plan[k].probe == DP_NO_PROBE)
 			p->neighbour[p->nneighbours++].plan = &p->plan[k];
@@ -85,7 +85,7 @@ struct dp_error *dp_preview_make(struct dp_session *s, struct dp_planner *planne
 	const size_t n = p ? dp_planner_plans(planner, &plans) : 0;
 	if (!p || !(p->plan = calloc(n + 1, sizeof(*p->plan)))) {
 		dp_preview_destroy(p);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+		return dp_error_nomem();
 	}
 	s->preview = p;
 	if (n)

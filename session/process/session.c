@@ -112,7 +112,7 @@ static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *pla
 {
 	dp_auto_free size_t *order = planning_order(s);
 	if (!order)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+		return dp_error_nomem();
 	for (size_t k = 0; k < s->trace->nprobes; k++) {
 		const size_t i = order[k];
 		DP_TRY(dp_trace_step(s->trace, "planning", k, s->trace->nprobes));
@@ -182,7 +182,7 @@ static struct dp_error *install_plans(struct dp_session *s, struct dp_planner *p
 	const size_t nextents = dp_planner_extents(planner, &extents), nplans = dp_planner_plans(planner, &plans);
 	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
 	if (!results)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the plan");
+		return dp_error_nomem();
 	struct dp_install_stats stats;
 	dp_forecast_log(s, plans, nplans);
 	struct dp_error *err =

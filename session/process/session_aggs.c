@@ -110,7 +110,7 @@ struct dp_error *dp_session_aggs_begin(struct dp_session *s)
 	if (!a) {
 		a = s->answers = calloc(1, sizeof(*a));
 		if (!a)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
+			return dp_error_nomem();
 		a->nprobes = trace->nprobes;
 		a->answer = calloc(trace->nprobes + 1, sizeof(*a->answer));
 		a->entry = calloc(trace->nprobes + 1, sizeof(*a->entry));
@@ -119,7 +119,7 @@ struct dp_error *dp_session_aggs_begin(struct dp_session *s)
 		a->chosen_when = calloc(trace->nprobes + 1, sizeof(*a->chosen_when));
 	}
 	if (!a->answer || !a->entry || !a->no_entry || !a->chosen || !a->chosen_when)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the answers");
+		return dp_error_nomem();
 	forget(a, a->nprobes);
 	a->want = make_want(trace, timed);
 	dp_target_want_cells(s->target, &a->want);
@@ -219,7 +219,7 @@ static struct dp_error *find_entry(struct dp_session *s, const struct dp_probe *
 	if (cold) {
 		dp_auto_free char *name = strndup(p->spec.symbol, (size_t)(cold - p->spec.symbol));
 		const struct dp_spec spec = {.text = p->spec.text, .module = p->spec.module, .symbol = name};
-		return name ? dp_image_resolve(image, &spec, ret) : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+		return name ? dp_image_resolve(image, &spec, ret) : dp_error_nomem();
 	}
 	if (!dp_image_function_at(image, dp_addr_of(exit), &ret->function))
 		return no_return(p);

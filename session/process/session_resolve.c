@@ -11,7 +11,7 @@ static struct dp_error *make_places(struct dp_session *s)
 	s->place = calloc(n, sizeof(*s->place));
 	s->planned = calloc(DP_PLANS_PER_REQUEST * 2 * n + DP_OWN_SITES, sizeof(*s->planned));
 	s->loss = calloc(n, sizeof(*s->loss));
-	return s->place && s->planned && s->loss ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for the probes of a target");
+	return s->place && s->planned && s->loss ? NULL : dp_error_nomem();
 }
 
 /*

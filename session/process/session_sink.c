@@ -15,7 +15,7 @@ static struct dp_error *make_classes(struct dp_session *s)
 {
 	s->classes = calloc(s->trace->nprobes, sizeof(*s->classes));
 	if (!s->classes)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the event classes");
+		return dp_error_nomem();
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
 		s->classes[i].name = s->trace->probe[i].name;
 		s->classes[i].fields = s->place[i].bound_fields ? &s->place[i].fields : &s->trace->probe[i].fields;

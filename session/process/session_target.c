@@ -63,7 +63,7 @@ struct dp_error *dp_session_open(const struct dp_trace_spec *trace, pid_t pid, s
 {
 	struct dp_session *s = session_create(trace);
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+		return dp_error_nomem();
 	const struct dp_target_options to = target_options(s);
 	struct dp_error *err = dp_target_open(pid, &to, &s->target);
 	if (err)
@@ -77,7 +77,7 @@ struct dp_error *dp_session_launch(const struct dp_trace_spec *trace, struct dp_
 {
 	struct dp_session *s = session_create(trace);
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+		return dp_error_nomem();
 	const struct dp_target_options to = target_options(s);
 	struct dp_error *err = dp_target_launch(trace->command, &to, &s->target);
 	if (err)
@@ -91,7 +91,7 @@ struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session
 {
 	struct dp_session *later = session_create(s->trace);
 	struct dp_error *err =
-	        later ? dp_target_open_beside(s->target, &later->target) : dp_error(DP_TAG_NOMEM, "out of memory for a target");
+	        later ? dp_target_open_beside(s->target, &later->target) : dp_error_nomem();
 	if (err)
 		dp_session_destroy(later);
 	else

@@ -107,7 +107,7 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 {
 	struct dp_session_trap *trap = calloc(1, sizeof(*trap));
 	if (!trap)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
+		return dp_error_nomem();
 	struct dp_error *err = dp_target_trap_check(s->target);
 	if (!err)
 		err = dp_hooks_find(dp_target_image(s->target), &trap->hooks);
@@ -122,7 +122,7 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 	            : realloc(s->planned,
 	                      (DP_PLANS_PER_REQUEST * (s->trace->nprobes + trap->hooks.n) + DP_OWN_SITES) * sizeof(*planned));
 	if (!err && !planned)
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the hooks");
+		err = dp_error_nomem();
 	if (err) {
 		dp_session_trap_destroy(trap);
 		return err;

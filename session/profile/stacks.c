@@ -23,7 +23,7 @@ struct dp_error *dp_stacks_create(struct dp_stacks **ret)
 {
 	struct dp_stacks *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the stacks");
+		return dp_error_nomem();
 	*ret = s;
 	return NULL;
 }
@@ -211,7 +211,7 @@ struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_image
 	                              .merged = calloc(s->n + 1, sizeof(*ret->merged))};
 	if (!ret->row || !ret->merged || !collect(s, images, ret->merged, &ret->n)) {
 		dp_stack_rows_fini(ret);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the table of %zu stacks", s->n);
+		return dp_error_nomem();
 	}
 	ret->n = merge(ret->merged, ret->n);
 	for (size_t i = 0; i < ret->n; i++)

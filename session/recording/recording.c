@@ -34,7 +34,7 @@ static struct dp_error *add_class(struct dp_trace_spec *classes, struct dp_image
 	p->name = unique_name(classes, from->name);
 	classes->nprobes++;
 	if (!p->name)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the name of a probe");
+		return dp_error_nomem();
 	DP_TRY(dp_scope_typed(image, from->site,
 	                      from->leaves  ? DP_POINT_RETURN
 	                      : from->entry ? DP_POINT_ENTRY
@@ -74,7 +74,7 @@ static struct dp_error *open_groups(struct dp_recording *r)
 	r->recorded = calloc(nprobes + 1, sizeof(*r->recorded));
 	r->damaged = calloc(nprobes + 1, sizeof(*r->damaged));
 	if (!r->group || !r->classes.probe || !r->classes.typed || !r->recorded || !r->damaged)
-		return dp_error(DP_TAG_NOMEM, "out of memory for %zu probes", nprobes);
+		return dp_error_nomem();
 	for (size_t k = 0; k < r->left->n; k++)
 		if (!r->left->group[k].manifest.lttng && r->left->group[k].manifest.n)
 			DP_TRY(add_group(r, &r->left->group[k]));

@@ -97,7 +97,7 @@ static struct dp_error *write_kept(struct dp_recording *r, uint64_t limit)
 	}
 	dp_buf_fini(&hits);
 	dp_buf_fini(&payloads);
-	return failed ? dp_error(DP_TAG_NOMEM, "out of memory for the events of several groups of probes") : NULL;
+	return failed ? dp_error_nomem() : NULL;
 }
 
 static struct dp_error *drain(struct dp_recording *r, bool last)

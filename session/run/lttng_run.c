@@ -107,7 +107,7 @@ static struct dp_error *enable(struct dp_run *run)
 	const struct dp_trace_spec *trace = run->trace;
 	dp_auto_free const char **names = event_names(trace);
 	if (!names)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the event names");
+		return dp_error_nomem();
 	return dp_lttng_enable(run->lttng, names, trace->nprobes, trace->filter);
 }
 

@@ -37,7 +37,7 @@ static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
 	struct dp_session **grown = realloc(run->session, (run->nsessions + 1) * sizeof(*grown));
 	if (!grown) {
 		dp_session_destroy(s);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a target");
+		return dp_error_nomem();
 	}
 	run->session = grown;
 	run->session[run->nsessions++] = s;

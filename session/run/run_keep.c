@@ -14,7 +14,7 @@ static struct dp_error *read_manifests(struct dp_target *t, struct dp_manifest *
 	const size_t n = dp_target_nresidents(t);
 	struct dp_manifest *m = calloc(n + 1, sizeof(*m));
 	if (!m)
-		return dp_error(DP_TAG_NOMEM, "out of memory for what was left in the process");
+		return dp_error_nomem();
 	for (size_t i = 0; i < n; i++)
 		dp_error_destroy(dp_manifest_parse(dp_resident_manifest(dp_target_resident(t, i)), &m[i]));
 	*ret = m;
@@ -95,7 +95,7 @@ static struct dp_error *clear_superseded(struct dp_session *s)
 	if (f->event && s->lttng)
 		dp_error_destroy(dp_target_sink_park(s->target, &f->event, 1));
 	if (!remove)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the probe that was replaced");
+		return dp_error_nomem();
 	remove[f->probe] = true;
 	return dp_resident_remove(f->resident, remove, &report);
 }

@@ -86,7 +86,7 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 		DP_TRY(dp_park_check(run->session[i]->target));
 	struct dp_snapshots *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for snapshots");
+		return dp_error_nomem();
 	run->snapshots = s;
 	struct dp_snap_capture_options wanted = run->trace->snapshots.take;
 	s->hit.take = claim_hit;

@@ -209,7 +209,7 @@ struct dp_error *batch_choose(struct dp_image *image, const struct options *o, c
 	struct choice c = {.image = image, .o = o, .hot = hot, .random = seed, .batch = ret, .room = o->batch};
 	*ret = (struct batch){.place = calloc(o->batch, sizeof(*ret->place))};
 	if (!ret->place)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a batch");
+		return dp_error_nomem();
 	for (size_t tried = 0; ret->n < o->batch && tried < 8 * o->batch; tried++) {
 		struct dp_site site = {0};
 		const bool hot_one = random_next(&c.random) & 1;

@@ -143,7 +143,7 @@ static struct dp_error *install(struct round *r, struct dp_planner *planner, con
 	const size_t nextents = dp_planner_extents(planner, &extents), nplans = dp_planner_plans(planner, &plans);
 	dp_auto_free struct dp_install_result *results = calloc(nplans + 1, sizeof(*results));
 	if (!results)
-		return dp_error(DP_TAG_NOMEM, "out of memory for %zu results", nplans);
+		return dp_error_nomem();
 	const uint64_t begin = now_ns();
 	DP_TRY(dp_target_install(r->target, extents, nextents, plans, nplans, unwind, unwind_size, results, &stats));
 	r->tally->install_ns += now_ns() - begin;

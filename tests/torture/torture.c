@@ -199,7 +199,7 @@ static struct dp_error *play(struct torture *t, struct round *r)
 	DP_TRY(choose(t, seed, r));
 	r->hits = calloc(r->batch.n + 1, sizeof(*r->hits));
 	if (!r->hits)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the hits");
+		return dp_error_nomem();
 	fprintf(t->o.log, "round %zu, seed 0x%" PRIx64 ", %s\n", t->round, seed, mode_name[r->mode]);
 	bool in_time = false;
 	struct dp_error *err = round_run(r, &in_time);

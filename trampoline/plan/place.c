@@ -55,7 +55,7 @@ struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item,
 	if (hop->springboard)
 		dp_pages_drop(planner->pages, hop->target, hop->springboard);
 	plan->springboard = 0;
-	return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+	return dp_error_nomem();
 }
 
 /* Makes the item's springboard lead to `to`. An error changes nothing. */

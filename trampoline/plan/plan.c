@@ -11,7 +11,7 @@ struct dp_error *dp_planner_create(struct dp_space *space, const struct dp_runti
 {
 	struct dp_planner *planner = calloc(1, sizeof(*planner));
 	if (!planner)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+		return dp_error_nomem();
 	planner->space = space;
 	planner->runtime = *runtime;
 	struct dp_error *err = dp_pages_create(space, &planner->pages);
@@ -54,7 +54,7 @@ struct dp_error *dp_planner_occupy(struct dp_planner *planner, uint64_t addr, ui
 	item.plan = (struct dp_plan){.site = addr, .probe = DP_NO_PROBE, .changed = changed, .len = len};
 	uint32_t i = dp_sites_new(planner->sites, &item);
 	if (i == DP_NO_ITEM || !dp_sites_enter(planner->sites, i))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+		return dp_error_nomem();
 	return NULL;
 }
 

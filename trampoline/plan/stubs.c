@@ -107,7 +107,7 @@ static struct dp_error *generate(const struct dp_planner *planner, const struct 
 	} else {
 		DP_TRY(dp_relocate_run(code->insn, code->ninsns, plan->stub, out, plan));
 	}
-	return out->failed ? dp_error(DP_TAG_NOMEM, "out of memory for a stub") : NULL;
+	return out->failed ? dp_error_nomem() : NULL;
 }
 
 /* See DP_PC_READ. */

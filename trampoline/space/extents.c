@@ -31,7 +31,7 @@ struct dp_error *dp_pages_create(struct dp_space *space, struct dp_pages **ret)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
-		return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
+		return dp_error_nomem();
 	(*ret)->space = space;
 	return NULL;
 }
@@ -281,10 +281,10 @@ static bool reserve(struct dp_pages *pages)
 static struct dp_error *insert_page(struct dp_pages *pages, uint64_t addr)
 {
 	if (!reserve(pages))
-		return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
+		return dp_error_nomem();
 	struct page *page = calloc(1, sizeof(*page));
 	if (!page)
-		return dp_error(DP_TAG_NOMEM, "out of memory for stub pages");
+		return dp_error_nomem();
 	struct dp_error *err = dp_space_reserve(pages->space, addr, addr + DP_PAGE);
 	if (err) {
 		free(page);

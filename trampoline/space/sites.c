@@ -31,7 +31,7 @@ struct dp_error *dp_sites_create(struct dp_sites **ret)
 	}
 	if (!sites || !sites->slot) {
 		free(sites);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+		return dp_error_nomem();
 	}
 	*ret = sites;
 	return NULL;

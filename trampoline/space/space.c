@@ -28,7 +28,7 @@ struct dp_error *dp_space_create(struct dp_space **ret)
 {
 	struct dp_space *space = calloc(1, sizeof(*space));
 	if (!space)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the address model");
+		return dp_error_nomem();
 	struct dp_error *err = dp_space_reserve(space, 0, LOWEST);
 	if (!err)
 		err = dp_space_reserve(space, HIGHEST, UINT64_MAX);
@@ -93,7 +93,7 @@ struct dp_error *dp_space_reserve(struct dp_space *space, uint64_t start, uint64
 			merged.end = space->taken[to].end;
 	}
 	if (to == from && !insert(space, from))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the address model");
+		return dp_error_nomem();
 	if (to > from + 1) {
 		memmove(&space->taken[from + 1], &space->taken[to], (space->n - to) * sizeof(*space->taken));
 		space->n -= to - from - 1;

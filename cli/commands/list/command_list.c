@@ -152,7 +152,7 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 {
 	const char *bang = l->glob ? strrchr(l->glob, '!') : NULL;
 	if (!dp_name_match_init(&l->match, bang ? bang + 1 : l->glob ? l->glob : ""))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
+		return dp_error_nomem();
 	DP_TRY(dp_verdicts_open(l->image, tactics_of(l->options, l->image), shown_bias, &l->verdicts));
 	l->verdicts.handler = l->options->trace.tactics >> DP_TACTIC_TRAP & 1 && !l->options->trace.no_trap;
 	l->verdicts.names = l->options->format != DP_FORMAT_JSON;

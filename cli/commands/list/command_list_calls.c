@@ -51,7 +51,7 @@ static struct dp_error *show(struct dp_image *image, struct shown *s, bool json)
 	struct dp_buf b;
 	dp_auto_free char *where = dp_image_format_place(image, &s->site->function, s->site->entry - s->site->function.start.v);
 	if (!where)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list");
+		return dp_error_nomem();
 	s->where = where;
 	dp_buf_init(&b);
 	if (json)

@@ -85,7 +85,7 @@ static struct dp_error *reserve(struct dp_verdicts *v, size_t n)
 	struct dp_verdict *verdict = site ? realloc(v->verdict, capacity * sizeof(*verdict)) : NULL;
 	v->verdict = verdict ? verdict : v->verdict;
 	if (!verdict)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the instructions of a function");
+		return dp_error_nomem();
 	v->capacity = capacity;
 	return NULL;
 }
@@ -178,7 +178,7 @@ struct dp_error *dp_verdicts_ask(struct dp_verdicts *v, const struct dp_function
 		return reserve(v, 1);
 	dp_auto_free uint8_t *bytes = malloc(n);
 	if (!bytes)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the bytes of a function");
+		return dp_error_nomem();
 	DP_TRY(dp_module_text(f->module, f->start, bytes, &n));
 	DP_TRY(dp_code_view_get(v->view, &(struct dp_site){f->start, *f, f->module}, &text));
 	for (size_t at = 0; at < n;) {

@@ -46,7 +46,7 @@ struct dp_error *dp_safe_create(struct dp_image *image, const struct dp_process 
 {
 	struct dp_safe *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the safe points of process %d", p->pid);
+		return dp_error_nomem();
 	s->image = image;
 	struct dp_error *err = dp_ranges_create(image, own, own_size, &s->ranges);
 	if (err) {

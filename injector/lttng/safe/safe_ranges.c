@@ -118,7 +118,7 @@ static struct dp_error *add_ban(struct dp_ranges *r, uint64_t start, uint64_t en
 		return NULL;
 	struct dp_ban *grown = realloc(r->ban, (r->nban + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the list of unsafe code");
+		return dp_error_nomem();
 	r->ban = grown;
 	r->ban[r->nban++] = (struct dp_ban){start, end, what};
 	return NULL;
@@ -135,7 +135,7 @@ static struct dp_error *add_code(struct dp_ranges *r, struct dp_module *m)
 			continue;
 		struct dp_code *grown = realloc(r->code, (r->ncode + 1) * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the list of code");
+			return dp_error_nomem();
 		r->code = grown;
 		r->code[r->ncode++] = (struct dp_code){start.v, start.v + n, bytes, m, is_libc(m)};
 	}

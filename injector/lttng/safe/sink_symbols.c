@@ -153,7 +153,7 @@ struct dp_error *dp_exports_read(struct dp_module *m, struct dp_exports *ret)
 	struct dp_export *sym = calloc(t.n + 1, sizeof(*sym));
 	size_t n = 0;
 	if (!sym)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the symbols of %s", dp_module_path(m));
+		return dp_error_nomem();
 	for (size_t i = 0; i < t.n; i++)
 		n += take_symbol(m, &t, i, &sym[n]);
 	qsort(sym, n, sizeof(*sym), by_address);

@@ -22,7 +22,7 @@ struct dp_error *dp_replace_create(struct dp_target *t, const struct dp_installa
 {
 	struct dp_replace *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the pages to be patched");
+		return dp_error_nomem();
 	s->t = t;
 	s->in = in;
 	s->mem = -1;

@@ -164,7 +164,7 @@ struct dp_error *dp_replace_copies(const struct dp_target *t, uint64_t start, ui
 	if (!copy || !word) {
 		free(copy);
 		free(word);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a list of pages");
+		return dp_error_nomem();
 	}
 	const bool told = fd >= 0 && pread(fd, word, n * sizeof(*word), (off_t)(start / DP_PAGE * sizeof(*word))) ==
 	                                     (ssize_t)(n * sizeof(*word));

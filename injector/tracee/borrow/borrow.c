@@ -176,7 +176,7 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 {
 	struct dp_borrow *b = calloc(1, sizeof(*b));
 	if (!b)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a borrowed thread of process %d", p->pid);
+		return dp_error_nomem();
 	b->p = *p;
 	b->frozen = f;
 	b->h = &b->own;

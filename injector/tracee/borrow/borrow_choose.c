@@ -232,7 +232,7 @@ static struct dp_error *choose(const struct dp_process *p, const struct dp_tids 
 	pid_t asleep = 0;
 	struct candidate *c = calloc(tids->n, sizeof(*c));
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
+		return dp_error_nomem();
 	for (size_t most = tids->n; n < most;) {
 		c[n] = look_at(p, tids->tid[n], tids->n == 1);
 		if (c[n].asleep)
@@ -255,7 +255,7 @@ static struct dp_error *choose_once(const struct dp_process *p, uint64_t limit_n
 {
 	struct dp_tids tids;
 	if (!dp_proc_tids(p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
+		return dp_error_nomem();
 	struct dp_error *err =
 	        tids.n ? choose(p, &tids, limit_ns, ret) : dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 	free(tids.tid);

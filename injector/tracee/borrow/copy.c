@@ -250,7 +250,7 @@ struct dp_error *dp_copy_make(const struct dp_process *p, struct dp_borrow *b, u
 	struct dp_copy *c = calloc(1, sizeof(*c));
 	int64_t result = 0;
 	if (!c)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a copy of process %d", p->pid);
+		return dp_error_nomem();
 	c->parent = *p;
 	c->parent.known_maps = NULL;
 	c->suspended = b->suspended;

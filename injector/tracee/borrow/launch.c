@@ -208,7 +208,7 @@ static struct dp_error *hold(struct dp_launch *l)
 {
 	struct dp_held *h = calloc(1, sizeof(*h));
 	if (!h)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+		return dp_error_nomem();
 	*h = (struct dp_held){.tid = l->p.pid, .ns_tid = l->p.pid, .seized = true, .stopped = true, .held_at_ns = dp_now_ns()};
 	l->f = (struct dp_freeze){.thread = h, .n = 1, .begin_ns = h->held_at_ns};
 	return ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) == 0 ? NULL : ended(l);
@@ -238,7 +238,7 @@ struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid
 {
 	struct dp_launch *l = calloc(1, sizeof(*l));
 	if (!l)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the command");
+		return dp_error_nomem();
 	l->failure = -1;
 	strncpy(l->p.comm, argv[0], sizeof(l->p.comm) - 1);
 	struct dp_error *err = start(l, argv);

@@ -57,13 +57,13 @@ static bool is_consistent(const struct dp_buf *b)
 static struct dp_error *read_maps(const struct dp_process *p, struct dp_buf *b)
 {
 	if (!dp_proc_slurp(b, "/proc/%d/task/%d/maps", p->pid, p->alive))
-		return b->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the memory map of process %d", p->pid)
+		return b->failed ? dp_error_nomem()
 		                 : dp_error_sys(errno == EACCES || errno == EPERM ? DP_TAG_PERMISSION : DP_TAG_GONE,
 		                                "cannot read the memory map of process %d", p->pid);
 	if (!b->len) /* an exiting process has no memory left */
 		return dp_error(DP_TAG_GONE, "process %d is exiting: it has no memory left", p->pid);
 	dp_buf_str(b);
-	return b->failed ? dp_error(DP_TAG_NOMEM, "out of memory for the memory map of process %d", p->pid) : NULL;
+	return b->failed ? dp_error_nomem() : NULL;
 }
 
 struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
@@ -120,7 +120,7 @@ static struct dp_error *find_alive(struct dp_process *p)
 	if (!p->leader_zombie)
 		return NULL;
 	if (!dp_proc_tids(p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
+		return dp_error_nomem();
 	p->alive = 0;
 	for (size_t i = 0; i < tids.n && !p->alive; i++)
 		if (dp_proc_stat(p->pid, tids.tid[i], &stat) && stat.state != 'Z' && stat.state != 'X' &&
@@ -171,7 +171,7 @@ static struct dp_error *check_threads(struct dp_process *p)
 	struct dp_error *err = NULL;
 	struct dp_tids tids;
 	if (!dp_proc_tids(p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", p->pid);
+		return dp_error_nomem();
 	for (size_t i = 0; i < tids.n && !err; i++)
 		err = dp_check_thread(p, tids.tid[i]);
 	free(tids.tid);

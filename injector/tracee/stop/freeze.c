@@ -107,7 +107,7 @@ static struct dp_error *adopt(struct freezer *z, pid_t tid, bool addressed)
 		size_t cap = z->cap ? 2 * z->cap : 64;
 		struct dp_held *grown = realloc(z->f.thread, cap * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", z->p->pid);
+			return dp_error_nomem();
 		z->f.thread = grown;
 		z->cap = cap;
 	}
@@ -128,7 +128,7 @@ static struct dp_error *put_off(struct freezer *z, pid_t tid)
 {
 	pid_t *grown = realloc(z->later.tid, (z->later.n + 1) * sizeof(*grown));
 	if (!grown)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", z->p->pid);
+		return dp_error_nomem();
 	z->later.tid = grown;
 	z->later.tid[z->later.n++] = tid;
 	return NULL;
@@ -158,7 +158,7 @@ static struct dp_error *adopt_all(struct freezer *z, const struct dp_tids *tids,
 {
 	dp_auto_free enum turn *turn = calloc(tids->n + 1, sizeof(*turn));
 	if (!turn)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", z->p->pid);
+		return dp_error_nomem();
 	for (size_t i = 0; i < tids->n; i++)
 		turn[i] = turn_to_seize(z, tids->tid[i], i);
 	dp_exec_reaper_begin(z->p->pid);
@@ -206,7 +206,7 @@ static struct dp_error *adopt_listed(struct freezer *z, int task_dir)
 {
 	struct dp_tids tids;
 	if (!dp_proc_tids(z->p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", z->p->pid);
+		return dp_error_nomem();
 	keep_new(z, task_dir, &tids);
 	struct dp_error *err = adopt_all(z, &tids, false);
 	free(tids.tid);
@@ -223,7 +223,7 @@ static struct dp_error *prepare(struct freezer *z)
 		dp_status_ns_pid(dp_buf_str(&status), &z->nested);
 	dp_buf_fini(&status);
 	if (!dp_proc_tids(z->p->pid, &tids))
-		return dp_error(DP_TAG_NOMEM, "out of memory for the threads of process %d", z->p->pid);
+		return dp_error_nomem();
 	struct dp_error *err = await_stoppable(z->p, &tids, z->deadline);
 	if (!err)
 		err = adopt_all(z, &tids, true);

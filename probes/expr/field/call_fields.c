@@ -6,8 +6,7 @@
 static struct dp_error *add_word(struct dp_fields_maker *m, unsigned n)
 {
 	const char *name = dp_arena_printf(&m->s->arena, "arg%u", n);
-	return name ? dp_fields_of(m, NULL, name, dp_call_argument(m->s, n), 0)
-	            : dp_error(DP_TAG_NOMEM, "out of memory for a field");
+	return name ? dp_fields_of(m, NULL, name, dp_call_argument(m->s, n), 0) : dp_error_nomem();
 }
 
 struct dp_error *dp_call_fields(struct dp_fields_maker *m)
@@ -24,7 +23,7 @@ struct dp_error *dp_call_fields(struct dp_fields_maker *m)
 	for (int i = 0; i < n; i++) {
 		const char *name = dp_arena_copy(&m->s->arena, arg[i].name, arg[i].len);
 		if (!name || !dp_lower_call(m->s, name, &o))
-			return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+			return dp_error_nomem();
 		DP_TRY(dp_fields_of(m, NULL, name, o, 0));
 	}
 	return NULL;

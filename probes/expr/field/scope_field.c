@@ -60,16 +60,11 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 	return false;
 }
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
-}
-
 static struct dp_error *push(struct dp_fields_maker *m, struct dp_field *f)
 {
 	struct dp_field *grown = reallocarray(m->fields->field, m->fields->n + 1, sizeof(*grown));
 	if (!grown)
-		return no_memory();
+		return dp_error_nomem();
 	m->fields->field = grown;
 	grown[m->fields->n++] = *f;
 	*f = (struct dp_field){0};
@@ -95,10 +90,10 @@ static struct dp_error *append(struct dp_fields_maker *m, const char *given, con
 		free(f.label);
 		f.label = NULL;
 	} else if (!f.label) {
-		err = no_memory();
+		err = dp_error_nomem();
 	}
 	if (!err)
-		err = f.name ? push(m, &f) : no_memory();
+		err = f.name ? push(m, &f) : dp_error_nomem();
 	if (err)
 		dp_field_fini(&f);
 	else if (m->budget)
@@ -145,7 +140,7 @@ struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, co
 		return dp_field_absent(m, name, label, o.type, o.absent);
 	struct dp_expr *value = o.value;
 	if (!value)
-		return no_memory();
+		return dp_error_nomem();
 	describe(&f, &o);
 	if (f.type == DP_TYPE_FLOAT && f.size == sizeof(float))
 		value = value->kind == DP_EXPR_UNARY && value->op == DP_OP_F2D ? value->a

@@ -99,7 +99,7 @@ static struct dp_error *add_expression(struct dp_fields_maker *m, const char *co
 		return dp_lex_error(text, ast->at, "a string alone is not a value");
 	const char *label = name ? name : label_of(&s->arena, ast, text);
 	if (!label || (from && !name))
-		return dp_error(DP_TAG_NOMEM, "out of memory for a field");
+		return dp_error_nomem();
 	return dp_fields_of(m, name, label, o, 0);
 }
 

@@ -19,11 +19,6 @@ struct flatten {
 	struct dp_error *err;
 };
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for a field");
-}
-
 /* The position after the bracket that closes the one at `text`. */
 static const char *behind(const char *text)
 {
@@ -87,7 +82,7 @@ static bool flatten_member(const struct dp_member *member, void *data)
 	}
 	const char *label = dp_arena_printf(a, "%s%s%s", f->label, f->join, member->name);
 	const char *name = f->name ? dp_arena_printf(a, "%s_%s", f->name, member->name) : NULL;
-	f->err = label && (name || !f->name) ? dp_fields_of(f->m, name, label, o, f->depth + 1) : no_memory();
+	f->err = label && (name || !f->name) ? dp_fields_of(f->m, name, label, o, f->depth + 1) : dp_error_nomem();
 	return !f->err;
 }
 
@@ -105,7 +100,7 @@ static struct dp_error *record_fields(struct dp_fields_maker *m, const char *nam
 	}
 	f.label = as_base(&m->s->arena, f.label);
 	if (!f.label)
-		return no_memory();
+		return dp_error_nomem();
 	if (!o.type->size)
 		return dp_field_absent(m, name, label, o.type, "of a type that is only declared");
 	dp_ctype_members(&m->s->arena, o.type, flatten_member, &f);
@@ -126,7 +121,7 @@ static struct dp_error *element_fields(struct dp_fields_maker *m, const char *na
 		const char *l = base ? dp_arena_printf(a, "%s[%llu]", base, (unsigned long long)i) : NULL;
 		const char *k = name ? dp_arena_printf(a, "%s_%llu", name, (unsigned long long)i) : NULL;
 		if (!l || (name && !k))
-			return no_memory();
+			return dp_error_nomem();
 		DP_TRY(dp_fields_of(m, k, l, e, depth + 1));
 	}
 	return NULL;
@@ -138,7 +133,7 @@ static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name
 	const char *absent = NULL;
 	const struct dp_ctype *to = dp_ctype_to(&m->s->arena, o.type);
 	if (!to)
-		return no_memory();
+		return dp_error_nomem();
 	struct dp_expr *addr = dp_storage_address(&m->s->arena, &o.storage, &absent);
 	const bool byte = to->kind == DP_CTYPE_INT && to->size == 1 && !to->is_bool && !to->is_enum;
 	if (o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)

@@ -52,7 +52,7 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 		o->absent = dp_ctype_unread(o->type);
 	}
 	if (!o->type || (!o->value && !o->absent))
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	o->is_place = false;
 	return NULL;
 }
@@ -172,7 +172,7 @@ struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, st
 		                    pointer.type->is_word ? "$rdi" : "p");
 	const struct dp_ctype *to = dp_ctype_to(&s->arena, pointer.type);
 	if (!to)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a type");
+		return dp_error_nomem();
 	if (to->kind == DP_CTYPE_VOID)
 		return dp_lex_error(s->text, ast->at, "a void pointer has no target type: cast it first");
 	*ret = (struct dp_operand){.type = to, .is_place = true};
@@ -247,7 +247,7 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 	*ret = element(base, type, from);
 	ret->type = dp_ctype_array(&s->arena, type, to - from);
 	ret->is_slice = true;
-	return ret->type ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a type");
+	return ret->type ? NULL : dp_error_nomem();
 }
 
 static void lower_number(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
@@ -338,7 +338,7 @@ static struct dp_error *address_of(struct dp_scope *s, const struct dp_ast *ast,
 		return dp_lex_error(s->text, ast->at, o.bits ? "a bit-field has no address" : "this has no address");
 	*ret = (struct dp_operand){.type = dp_ctype_pointer(&s->arena, o.type)};
 	ret->value = dp_storage_address(&s->arena, &o.storage, &ret->absent);
-	return ret->type ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a type");
+	return ret->type ? NULL : dp_error_nomem();
 }
 
 static struct dp_error *arithmetic_unary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)

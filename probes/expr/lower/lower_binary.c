@@ -300,7 +300,7 @@ static struct dp_error *choice(struct dp_scope *s, const struct dp_ast *ast, str
 		return NULL;
 	const struct dp_operand x = dp_lower_convert(s, p->a, type), y = dp_lower_convert(s, p->b, type);
 	if (!c.value || !x.value || !y.value)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	ret->value = dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_COND, .c = c.value, .a = x.value, .b = y.value});
 	return NULL;
 }

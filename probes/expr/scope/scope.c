@@ -12,7 +12,7 @@ struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_a
 {
 	struct dp_scope *s = calloc(1, sizeof(*s));
 	if (!s)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a scope");
+		return dp_error_nomem();
 	s->image = image;
 	s->at = *at;
 	*ret = s;

@@ -88,7 +88,7 @@ struct dp_error *dp_scope_inlined(struct dp_scope *s)
 	Dwarf_Die *outer = dp_scope_outer(s);
 	struct search *f = dp_arena_alloc(&s->arena, sizeof(*f));
 	if (!f)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the functions around a probe");
+		return dp_error_nomem();
 	f->s = s;
 	if (outer)
 		descend(f, outer, 0);

@@ -43,7 +43,7 @@ static struct dp_error *lex_real(const char *text, struct dp_token *t)
 	if (!copy || !c) {
 		if (c)
 			freelocale(c);
-		return dp_error(DP_TAG_NOMEM, "out of memory for a number");
+		return dp_error_nomem();
 	}
 	t->kind = DP_TOKEN_FLOAT;
 	t->real = strtod_l(copy, &end, c);
@@ -111,7 +111,7 @@ static struct dp_error *lex_quoted(struct dp_arena *arena, const char *text, str
 	size_t at = t->at + 1;
 	char *copy = dp_arena_alloc(arena, strlen(text + at) + 1);
 	if (!copy)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a string");
+		return dp_error_nomem();
 	while (text[at] && text[at] != quote)
 		if (!unescape(text, &at, &copy[t->len++]))
 			return dp_lex_error(text, at, "unknown escape: \\n \\t \\r \\0 \\e \\\\ \\\" \\' \\xNN are known");
@@ -146,7 +146,7 @@ static struct dp_error *lex_name(struct dp_arena *arena, const char *text, struc
 	t->end = at;
 	t->len = at - start;
 	t->text = dp_arena_copy(arena, text + start, t->len);
-	return t->text ? NULL : dp_error(DP_TAG_NOMEM, "out of memory for a name");
+	return t->text ? NULL : dp_error_nomem();
 }
 
 static void lex_operator(const char *text, struct dp_token *t)

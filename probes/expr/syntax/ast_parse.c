@@ -17,7 +17,7 @@ static struct dp_error *make(struct parser *p, struct dp_ast node, struct dp_ast
 		return dp_lex_error(p->text, node.at, "the expression is too long: at most %d operands and operators", NODES_MAX);
 	*ret = dp_arena_alloc(p->arena, sizeof(**ret));
 	if (!*ret)
-		return dp_error(DP_TAG_NOMEM, "out of memory for an expression");
+		return dp_error_nomem();
 	**ret = node;
 	return NULL;
 }

@@ -52,7 +52,7 @@ static struct dp_error *type_name(struct parser *p, struct dp_ast_type *type)
 		plain = dp_ast_is_plain(p->t.text);
 		name = name ? dp_arena_printf(p->arena, "%s %s", name, p->t.text) : p->t.text;
 		if (!name)
-			return dp_error(DP_TAG_NOMEM, "out of memory for a type");
+			return dp_error_nomem();
 		DP_TRY(advance(p));
 	}
 	type->name = name;
@@ -94,7 +94,7 @@ static struct dp_error *parse_type(struct parser *p, struct dp_ast_type **ret)
 {
 	struct dp_ast_type *type = dp_arena_alloc(p->arena, sizeof(*type));
 	if (!type)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a type");
+		return dp_error_nomem();
 	type->at = p->t.at;
 	DP_TRY(type_name(p, type));
 	while (is_op(p, '*') || is_qualifier(p)) {

@@ -9,11 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct dp_error *no_memory(void)
-{
-	return dp_error(DP_TAG_NOMEM, "out of memory for a format");
-}
-
 size_t dp_printf_begins(const char *text)
 {
 	for (size_t i = 1; text[0] && text[i]; i++)
@@ -29,7 +24,7 @@ static struct dp_error *take_format(const char *text, size_t *end, struct dp_pri
 	size_t at = 1, n = 0, used = 0;
 	form->format = malloc(strlen(text) + 1);
 	if (!form->format)
-		return no_memory();
+		return dp_error_nomem();
 	for (; text[at] && text[at] != '"'; at++) {
 		const char *escape = text[at] == '\\' && text[at + 1] ? strchr("n\nt\t\"\"\\\\", text[at + 1]) : NULL;
 		if (text[at] == '\\' && !escape)
@@ -84,7 +79,7 @@ static struct dp_error *take_argument(const char *text, size_t at, size_t end, s
 		return dp_lex_error(text, at, "an argument is missing");
 	form->arg[i] = strndup(text + at, end - at);
 	if (!form->arg[i])
-		return no_memory();
+		return dp_error_nomem();
 	if (!strcmp(form->arg[i], "args") || !strcmp(form->arg[i], "locals"))
 		return dp_lex_error(text, at, "'%s' is not one value: use -t for it", form->arg[i]);
 	return dp_context_check(form->arg[i]);
@@ -113,7 +108,7 @@ struct dp_error *dp_printf_parse(const char *text, struct dp_printf_form **ret)
 	struct dp_printf_form *form = calloc(1, sizeof(*form));
 	if (!form || !(form->text = strdup(text))) {
 		free(form);
-		return no_memory();
+		return dp_error_nomem();
 	}
 	struct dp_error *err = take_format(text, &end, form, where);
 	if (!err)

@@ -19,7 +19,7 @@ static struct dp_error *append(struct list *l, struct dp_named item)
 		const size_t capacity = l->capacity ? 2 * l->capacity : 1024;
 		struct dp_named *grown = realloc(l->item, capacity * sizeof(*grown));
 		if (!grown)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the functions of '%s'", dp_module_path(item.f.module));
+			return dp_error_nomem();
 		l->item = grown;
 		l->capacity = capacity;
 	}
@@ -96,7 +96,7 @@ static struct dp_error *collect(struct dp_module *m, struct list *l)
 	const struct dp_symbols *own = dp_module_own_symbols(m), *debug = dp_module_debug_symbols(m);
 	all.symbol = calloc(own->n + debug->n + 1, sizeof(*all.symbol));
 	if (!all.symbol)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the functions of '%s'", dp_module_path(m));
+		return dp_error_nomem();
 	if (own->n)
 		memcpy(all.symbol, own->symbol, own->n * sizeof(*all.symbol));
 	if (debug->n)

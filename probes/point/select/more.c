@@ -31,7 +31,7 @@ static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec 
 {
 	struct dp_name_match match;
 	if (!dp_name_match_init(&match, spec->symbol))
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
+		return dp_error_nomem();
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		if (!m->elf || m->vdso || !dp_module_matches(m, spec->module))
@@ -96,7 +96,7 @@ static struct dp_error *search(struct dp_image *image, const struct dp_spec *spe
 	dp_places_sort(ret);
 	if (*known)
 		leave_out(ret, site.addr);
-	return ret->failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text) : NULL;
+	return ret->failed ? dp_error_nomem() : NULL;
 }
 
 struct dp_error *dp_image_more(struct dp_image *image, const struct dp_spec *spec, bool inlined, bool *known,

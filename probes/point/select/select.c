@@ -142,7 +142,7 @@ static struct dp_error *none(const struct gather *g)
 static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 {
 	if (!dp_name_match_init(&g->match, g->spec->symbol))
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
+		return dp_error_nomem();
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		if (m->vdso || !dp_module_matches(m, g->spec->module))
@@ -153,7 +153,7 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 	dp_name_match_fini(&g->match);
 	sort(&g->found);
 	if (g->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text);
+		return dp_error_nomem();
 	return g->found.n ? NULL : none(g);
 }
 
@@ -167,7 +167,7 @@ static struct dp_error *by_name(struct dp_image *image, struct gather *g)
 		return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function is known around 0x%llx", g->spec->text,
 		                (unsigned long long)site.addr.v);
 	append(g, &one);
-	return g->failed ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", g->spec->text) : NULL;
+	return g->failed ? dp_error_nomem() : NULL;
 }
 
 /* Go's names contain brackets and stars. */

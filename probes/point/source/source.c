@@ -111,9 +111,7 @@ struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *
 			search_module(&s, m);
 	}
 	dp_places_sort(ret);
-	struct dp_error *err = ret->failed    ? dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text)
-	                       : ret->found.n ? NULL
-	                                      : nothing(&s);
+	struct dp_error *err = ret->failed ? dp_error_nomem() : ret->found.n ? NULL : nothing(&s);
 	dp_error_destroy(s.without);
 	return err;
 }

@@ -99,7 +99,7 @@ struct dp_error *dp_module_markers(struct dp_module *m, const struct dp_usdt **r
 		    !read_notes(l, &notes, based ? base.vaddr : 0))
 			l = markers_destroy(l);
 		if (!l)
-			return dp_error(DP_TAG_NOMEM, "out of memory for the markers of '%s'", m->path);
+			return dp_error_nomem();
 		m->markers = l;
 		m->markers_destroy = markers_destroy;
 	}
@@ -197,7 +197,7 @@ struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *sp
 	}
 	dp_places_sort(ret);
 	if (ret->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for '%s'", spec->text);
+		return dp_error_nomem();
 	if (ret->found.n)
 		return NULL;
 	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no marker of that name among the %zu of %s; `dynprobe list --usdt` lists them",

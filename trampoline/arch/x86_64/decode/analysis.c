@@ -18,7 +18,7 @@ struct dp_error *dp_analysis_create(struct dp_analysis **ret)
 {
 	struct dp_analysis *known = calloc(1, sizeof(*known));
 	if (!known)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the code analysis");
+		return dp_error_nomem();
 	struct dp_error *err = dp_sweeps_create(&known->sweeps);
 	if (err) {
 		free(known);

@@ -184,7 +184,7 @@ struct dp_error *dp_text_points(const struct dp_text *text, const struct dp_rang
 	free(w.target);
 	if (w.failed) {
 		dp_points_fini(&w.points);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the instructions of a function");
+		return dp_error_nomem();
 	}
 	if (w.points.nexits)
 		qsort(w.points.exit, w.points.nexits, sizeof(*w.points.exit), compare_exits);

@@ -27,7 +27,7 @@ struct dp_error *dp_sweeps_create(struct dp_sweeps **ret)
 	}
 	if (!sweeps || !sweeps->slot) {
 		free(sweeps);
-		return dp_error(DP_TAG_NOMEM, "out of memory for the planner");
+		return dp_error_nomem();
 	}
 	*ret = sweeps;
 	return NULL;

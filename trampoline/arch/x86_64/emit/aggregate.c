@@ -448,6 +448,6 @@ struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct 
 	ret->entry = is_plain_count(&s) ? emit_plain_count(&s) : emit_general(&s);
 	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
+		return dp_error_nomem();
 	return good ? NULL : dp_error(DP_TAG_SYNTAX, "an expression is too complex to compile: split or simplify it");
 }

@@ -431,6 +431,6 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 	emit_entry(&s);
 	bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
+		return dp_error_nomem();
 	return good ? NULL : uncompiled();
 }

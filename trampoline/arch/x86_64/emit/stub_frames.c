@@ -194,7 +194,7 @@ static struct dp_error *gather(const struct walk *w, struct dp_frame_rows *ret)
 	struct dp_frame_row *row = calloc(w->n + 1, sizeof(*row));
 	size_t n = 0;
 	if (!row)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the frames of a stub");
+		return dp_error_nomem();
 	for (size_t at = 0; at < w->n; at++) {
 		if (!w->at[at].seen)
 			continue;
@@ -219,7 +219,7 @@ struct dp_error *dp_stub_frames(const uint8_t *bytes, size_t n, uint64_t start, 
 			follow(&w, w.pending[--w.npending]);
 		err = gather(&w, ret);
 	} else {
-		err = dp_error(DP_TAG_NOMEM, "out of memory for the frames of a stub");
+		err = dp_error_nomem();
 	}
 	free(w.at);
 	free(w.pending);

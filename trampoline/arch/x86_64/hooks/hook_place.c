@@ -125,7 +125,7 @@ static struct dp_error *read_function(const struct dp_text *text, struct functio
 {
 	f->item = calloc(text->size + 1, sizeof(*f->item));
 	if (!f->item)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a function's instructions");
+		return dp_error_nomem();
 	for (uint64_t at = text->function; at < text->function + text->size; at += f->item[f->n++].insn.len) {
 		size_t n;
 		const uint8_t *bytes = dp_text_at(text, at, &n);

@@ -138,6 +138,6 @@ struct dp_error *dp_syscall_stub_emit(struct dp_buf *out, uint64_t at, const str
 		emit_jmp(&a, req->syscall);
 	const bool good = dp_asm_finish(&a);
 	if (out->failed)
-		return dp_error(DP_TAG_NOMEM, "out of memory for a stub");
+		return dp_error_nomem();
 	return good ? NULL : dp_error(DP_TAG_INTERNAL, "the hook at 0x%llx cannot be assembled", (unsigned long long)req->site);
 }

@@ -77,6 +77,6 @@ struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *
 	DP_TRY(cover(text, first->addr, most, ret));
 	const struct dp_branch_targets *landings = dp_analysis_branch_targets(known, text);
 	if (!landings)
-		return dp_error(DP_TAG_NOMEM, "out of memory for the module's branch targets");
+		return dp_error_nomem();
 	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);
 }
