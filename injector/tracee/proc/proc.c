@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sched.h>
@@ -133,7 +134,9 @@ bool dp_proc_tids(pid_t pid, struct dp_tids *ret)
 	*ret = (struct dp_tids){0};
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dp_auto_closedir DIR *dir = opendir(path);
-	for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH;
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
 		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
 		if (ret->n == cap) {

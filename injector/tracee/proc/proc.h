@@ -46,7 +46,7 @@ struct dp_tids {
 	pid_t *tid;
 	size_t n;
 };
-/* Lists the thread ids of a process, malloc'ed; n = 0 if there are none (or no such process). False: out of memory. */
+/* Lists the thread ids of a process, malloc'ed; n = 0 if there is no such process. False: out of memory or descriptors. */
 bool dp_proc_tids(pid_t pid, struct dp_tids *ret);
 
 /* Replaces control characters by '?', for terminals and one-line logs: other programs chose the text. */
