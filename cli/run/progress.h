@@ -3,9 +3,7 @@
 #ifndef DP_CLI_RUN_PROGRESS_H
 #define DP_CLI_RUN_PROGRESS_H
 
-#include "base/error.h"
-
-#define DP_MANY_PLACES 1000u /* more probes than this are announced, and counted from the start */
+#include "session/calls.h"
 
 /* From here on shows the counter, if standard error is a terminal; or hides it. */
 void dp_progress_on(bool on);

@@ -100,7 +100,7 @@ class Phases(Case):
         """Heard in time, and gone as soon as the probes can be out."""
         end = tool.end(120)
         heard = tool.said(*HEARD)
-        self.assertIsNotNone(heard, tool.text()[-2000:])
+        self.assertIsNotNone(heard, f"exit status {tool.process.returncode}: {tool.text()[-2000:]}")
         self.assertLess(heard - sent, ANSWER * crowding.worst, tool.text()[-2000:])
         self.assertLess(end - sent, (ANSWER + removal) * crowding.worst, tool.text()[-2000:])
 

@@ -38,7 +38,7 @@ class Values(lttng_probe.WithDaemon):
 
     def attached(self, t, *args, n=100):
         """At least n events of a running `spin`."""
-        self.session(create=[f"--output={self.path('s')}"])
+        self.session("s")
         self.leave(t, *args)
         self.let_run(steps=2 * n + 50)
         events = self.events("s", None)

@@ -14,7 +14,7 @@ class Words(Case):
     def tool(self, *args, status=0, env=None):
         return harness.tool(*args, env=env or dict(harness.environment(), HOME=self.dir, LTTNG_HOME=self.dir), status=status)
 
-    def standing(self, t):
+    def resident(self, t):
         """Name to (enabled or disabled, place, contexts), as list -u has it."""
         out = self.tool("list", "-u", "--pid", t.pid).stdout
         return {m[1]: (m[2], m[3]) for m in re.finditer(r"^  (\w+) +(enabled|disabled) +0x\w+  (\S+)", out, re.M)}, out

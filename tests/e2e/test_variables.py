@@ -258,7 +258,7 @@ class Variables(Case):
 
     def test_a_format_is_checked_against_its_arguments(self):
         for form, words in (('"%d"', ["no argument"]), ('"%d", n, n', ["more arguments"]), ('"%y", n', ["unknown conversion"]),
-                            ('"%s", n', ["integer"]), ('"%d", d', ["floating-point"]), ('"%d", *req', ["not one value"]), ('"%d', ["not closed"])):
+                            ('"%s", n', ["integer"]), ('"%d", d', ["floating-point"]), ('"%d", *req', ["not a single value"]), ('"%d', ["not closed"])):
             self.refused("DP-SYNTAX", "--probe", "work " + form, words=words, compiler=("gcc", "-O0", "-g"))
 
     def test_a_format_of_a_left_probe_is_said_by_a_later_tool(self):

@@ -43,10 +43,10 @@ SUITE = {
         test_launch.Launch.test_signals_and_descriptors_of_the_command_are_a_shells""",
     "live": """
         test_live.Live.test_beside_probes_that_stay
-        test_standing.AsRoot.test_probes_stay_when_the_tool_is_gone_and_detach_leaves_a_clean_process
-        test_standing.AsRoot.test_add_context_lets_a_probe_record_more
-        test_standing.AsRoot.test_remove_takes_out_what_it_names
-        test_standing.AsNobody.test_remove_takes_out_what_it_names""",
+        test_resident.AsRoot.test_probes_stay_when_the_tool_is_gone_and_detach_leaves_a_clean_process
+        test_resident.AsRoot.test_add_context_lets_a_probe_record_more
+        test_resident.AsRoot.test_remove_takes_out_what_it_names
+        test_resident.AsNobody.test_remove_takes_out_what_it_names""",
     "pages": """
         test_hazards.Hazards.test_jump_across_a_page_boundary
         unit.injector_test_replace:bytes_of_others*
@@ -54,7 +54,7 @@ SUITE = {
     "ring": """
         test_endings.Endings.test_every_hit_is_recorded_or_counted
         test_endings.Endings.test_full_ring_is_counted_and_blocks_nobody
-        test_standing.AsRoot.test_flight_recorder_keeps_the_newest_and_counts_what_gave_way
+        test_resident.AsRoot.test_flight_recorder_keeps_the_newest_and_counts_what_gave_way
         test_record.Record.test_threads_of_a_process_merge_in_time_order""",
     "LTTng": """
         test_lttng.Merge.test_our_events_lie_between_the_programs_own
@@ -69,7 +69,7 @@ SUITE = {
     "kill": """
         test_killed.Killed.test_killed_again_and_again_on_the_same_target
         test_killed.Killed.test_probed_program_after_the_kill_keeps_its_results
-        test_standing.AsRoot.test_a_killed_recorder_leaves_a_flight_recorder
+        test_resident.AsRoot.test_a_killed_recorder_leaves_a_flight_recorder
         test_snapshot.Snapshot.test_a_tool_that_is_killed_leaves_the_program_as_it_was""",
     "detach": """
         test_attach.Attach.test_attach_again_and_again
@@ -100,7 +100,7 @@ SUITE = {
         test_contexts.Contexts.test_unreadable_addresses_of_every_kind_harm_nobody
         test_backtrace.Backtrace.test_down_to_start
         test_backtrace.Backtrace.test_from_a_signal_handler_through_its_frame
-        test_answers.Counts.test_eight_threads""",
+        test_aggregations.Counts.test_eight_threads""",
     "profile": "test_profile.Profile.test_stacks_lead_from_the_start_to_the_work",
     "uprobes": "test_uprobe.Uprobe.test_uprobe_that_was_there_first_is_left_alone",
     "registers": """

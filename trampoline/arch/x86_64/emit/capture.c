@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trampoline/arch/x86_64/emit/capture.h"
 
+#include <assert.h>
+
 /* ---- how a field is captured ----------------------------------------------------------------------------------------- */
 
 static bool is_memory(const struct dp_field *f)
@@ -188,8 +190,10 @@ unsigned dp_capture_store(struct dp_asm *a, const struct dp_view *view, const st
 	} else {
 		if (f->source == DP_SRC_RIP)
 			dp_asm_mov_const(a, view->rip, DP_RAX);
-		else
+		else {
+			assert(f->source == DP_SRC_RFLAGS);
 			dp_view_load_rflags(a, view);
+		}
 		dp_asm_mov_store(a, f->size, DP_RAX, to);
 	}
 	return f->size;
