@@ -125,6 +125,8 @@ static bool is_blocked_by_old(const struct dp_run *run)
 struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 {
 	*placed = 0;
+	if (dp_run_interrupted(run))
+		return dp_error(DP_TAG_INTERRUPTED, "a signal came before the first probe was placed: none was placed");
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		DP_TRY(install_one(run->session[i]));
 		*placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
