@@ -15,8 +15,12 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
 	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
 	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)
-	                            : NULL,
-	        .reason = p->refused ? p->refused->message : p->retired_why,
+	               : p->placed  ? NULL
+	                            : dp_tag_name(DP_TAG_INTERRUPTED),
+	        .reason = p->refused   ? p->refused->message
+	                  : p->retired ? p->retired_why
+	                  : p->placed  ? NULL
+	                               : "a signal came before this process was reached",
 	        .retired = p->retired,
 	        .left_out = p->left_out,
 	        .is_call = run->trace->typed[i].call.is,
