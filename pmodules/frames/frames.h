@@ -46,7 +46,7 @@ struct dp_frule {
 enum dp_fplace { DP_FPLACE_EXPR, DP_FPLACE_FIXED, DP_FPLACE_AT_CFA, DP_FPLACE_AT_REG, DP_FPLACE_IN_REG };
 struct dp_fvariable {
 	struct dp_stext name;
-	const struct dp_stype *type;
+	const struct dp_ctype *type;
 	bool is_parameter;
 	int64_t index;
 	Dwarf_Die die;

@@ -44,7 +44,7 @@ static void constant(struct walk *w, Dwarf_Attribute *attr, struct dp_fvariable 
 	uint8_t *bytes;
 	if (!dwarf_formblock(attr, &block) && block.length <= CONSTANT_MAX) {
 		/* clang writes only the ten significant bytes of a long double. */
-		const bool is_long = v->type->kind == DP_STYPE_FLOAT && block.length == 10;
+		const bool is_long = v->type->kind == DP_CTYPE_LONG_DOUBLE && block.length == 10;
 		v->nconstant = is_long ? v->type->size : block.length;
 		bytes = dp_arena_alloc(&w->f->w->arena, v->nconstant < 16 ? 16 : v->nconstant);
 		if (bytes)
@@ -150,7 +150,7 @@ static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index
 	}
 	struct dp_fvariable *v = &w->s->variable[w->s->n++];
 	*v = (struct dp_fvariable){.name.text = name ? name : "", .die = *die, .is_parameter = is_parameter, .index = index};
-	v->type = dp_stype_of(world, w->p->module->module, die);
+	v->type = dp_ctype_of(dp_debug_ctx_types(world, w->p->module->module), die);
 	locate(w, v);
 }
 
@@ -272,7 +272,7 @@ static bool bound_of(const struct dp_eval *e, uint64_t pc, Dwarf_Attribute *attr
 		if (!dwarf_attr_integrate(&die, DW_AT_location, &place) || dwarf_getlocation_addr(&place, pc, &ops, &n, 1) != 1 ||
 		    !n)
 			return false;
-		v.type = dp_stype_of(e->w, e->module, &die);
+		v.type = dp_ctype_of(dp_debug_ctx_types(e->w, e->module), &die);
 		there.attr = &place;
 		dp_eval_place(&there, ops, n, &v);
 		return dp_value_scalar(&v, ret, &why);
@@ -305,9 +305,9 @@ static void measure(const struct dp_eval *e, uint64_t pc, struct dp_value *x)
 		if (n == DIMENSIONS_MAX || (dwarf_tag(&child) == DW_TAG_subrange_type && !length_of(e, pc, &child, &count[n++])))
 			return;
 	} while (!dwarf_siblingof(&child, &child));
-	const struct dp_stype *t = dp_stype_of(e->w, x->type->module, &die);
+	const struct dp_ctype *t = dp_ctype_of(dp_debug_ctx_types(e->w, dp_ctype_module(x->type)), &die);
 	while (t && n)
-		t = dp_stype_array(e->w, t, count[--n]);
+		t = dp_ctype_array(t->in ? t->in : &e->w->basic, t, count[--n]);
 	if (t && t->size)
 		x->type = t;
 }
@@ -354,7 +354,7 @@ void dp_frame_find(struct dp_frames *f, const struct dp_fstate *s, const struct 
 	                          .module = s->plan->module->module,
 	                          .debug = s->plan->debug,
 	                          .attr = (Dwarf_Attribute *)&v->attr};
-	if (v->type->kind == DP_STYPE_ARRAY)
+	if (v->type->kind == DP_CTYPE_ARRAY)
 		measure(&e, s->plan->dpc, ret);
 	if (v->has_location) {
 		const struct dp_value none = *ret;

@@ -22,10 +22,7 @@ struct dp_error *dp_debug_ctx_create(struct dp_image *image, dp_debug_ctx_read_f
 	w->data = data;
 	w->page = page;
 	w->generation = 1;
-	if (!dp_stype_void(w)) { /* used for types that there is no memory for */
-		dp_debug_ctx_destroy(w);
-		return dp_error_nomem();
-	}
+	w->basic = (struct dp_ctypes){.arena = &w->arena, .makes_texts = true};
 	dp_debug_ctx_forget(w);
 	*ret = w;
 	return NULL;
@@ -149,6 +146,7 @@ struct dp_debug_ctx_module *dp_debug_ctx_module(struct dp_debug_ctx *w, struct d
 		if (!x)
 			return NULL;
 		x->module = m;
+		x->types = (struct dp_ctypes){.arena = &w->arena, .module = m, .makes_texts = true};
 		x->path.text = dp_module_path(m);
 		x->next = w->modules;
 		w->modules = x;
@@ -204,6 +202,12 @@ struct dp_debug *dp_debug_ctx_debug(struct dp_debug_ctx *w, struct dp_module *m)
 	return x->debug;
 }
 
+struct dp_ctypes *dp_debug_ctx_types(struct dp_debug_ctx *w, struct dp_module *m)
+{
+	struct dp_debug_ctx_module *x = dp_debug_ctx_module(w, m);
+	return x ? &x->types : &w->basic;
+}
+
 /* ---- strings -------------------------------------------------------------------------------------------------------------- */
 
 void dp_debug_ctx_begin(struct dp_debug_ctx *w, const struct dp_snapshot *s)
@@ -224,6 +228,21 @@ const char *dp_debug_ctx_copy(struct dp_debug_ctx *w, struct dp_snapshot *s, str
 		t->of = w->generation;
 	}
 	return t->copy ? t->copy : "";
+}
+
+struct dp_ctype_copy *dp_ctype_copy_create(const struct dp_ctype *t)
+{
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(t, &m);
+	struct dp_ctype_copy *copy = t->in ? dp_arena_alloc(t->in->arena, sizeof(*copy)) : NULL;
+	struct dp_stext *label = copy && n ? dp_arena_alloc(t->in->arena, n * sizeof(*label)) : NULL;
+	if (!copy || (n && !label))
+		return NULL;
+	*copy = (struct dp_ctype_copy){.name.text = t->text, .base.text = t->base, .label = label};
+	for (size_t i = 0; i < n; i++)
+		label[i].text = dp_member_label(&m[i]);
+	((struct dp_ctype *)t)->owned = copy;
+	return copy;
 }
 
 /* ---- symbols ------------------------------------------------------------------------------------------------------------ */

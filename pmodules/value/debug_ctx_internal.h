@@ -17,91 +17,49 @@ struct dp_stext {
 	uint64_t of; /* generation of the copy */
 };
 
-/* ---- types ---------------------------------------------------------------------------------------------------------- */
+/* ---- types (probes/dwarf/type.h) ---------------------------------------------------------------------------------- */
 
-enum dp_stype_kind {
-	DP_STYPE_VOID,
-	DP_STYPE_INT,
-	DP_STYPE_ENUM,
-	DP_STYPE_FLOAT, /* 4, 8 or 16 bytes (long double) */
-	DP_STYPE_COMPLEX,
-	DP_STYPE_POINTER,
-	DP_STYPE_REFERENCE,
-	DP_STYPE_ARRAY,
-	DP_STYPE_RECORD,
-	DP_STYPE_FUNCTION,
-	DP_STYPE_MEMBER, /* pointers to data members */
-	DP_STYPE_METHOD, /* pointers to member functions */
-	DP_STYPE_OTHER,  /* unknown: bytes */
-};
-
-struct dp_stype;
-struct dp_smember {
-	const char *name; /* NULL: a base or unnamed */
-	struct dp_stext label;
-	uint64_t offset;
-	uint8_t bit, bits; /* bits: size of a bit-field, or 0 */
-	bool is_base, is_artificial;
-	bool is_virtual; /* a base whose offset is in the object */
-	Dwarf_Die die;
-	const struct dp_stype *type;
-};
-struct dp_sname { /* an enumerator */
-	uint64_t value;
-	const char *name;
-};
-struct dp_stype {
-	struct dp_stype *chain;
-	const void *key; /* the DIE's address in the debug information */
-	enum dp_stype_kind kind;
-	uint64_t size, count;                                                         /* count: of an array; 0 if unknown */
-	bool is_signed, is_bool, is_char, is_union, is_incomplete, is_flags, is_wide; /* is_wide: __int128 */
-	bool is_sized;                                                                /* an array whose count is known, be it 0 */
-	bool is_dynamic; /* an array whose length is computed at run time */
-	struct dp_module *module;
-	Dwarf_Die whole; /* as the variable has it; addr NULL: void, or built into the language */
-	Dwarf_Die die;   /* without typedefs and qualifiers */
+/* What a snapshot adds to a type: dp_ctype.owned. */
+struct dp_ctype_copy {
 	struct dp_stext name, base;
-	const struct dp_stype *to;      /* NULL until needed */
-	const struct dp_stype *pointer; /* pointer to this type, once needed */
-	struct dp_stype *complete;      /* definition of an incomplete record, once looked up */
-	bool looked, looked_far, members_known, names_known;
+	struct dp_stext *label;                                                         /* of each member; NULL: none is known */
 	enum dp_reach_state { DP_REACH_UNKNOWN, DP_REACH_PLAIN, DP_REACH_LEADS } reach; /* value_reach.c */
-	struct dp_smember *member;
-	size_t nmembers;
-	struct dp_sname *enumerator;
-	size_t nnames;
+	const struct dp_ctype *complete; /* definition of an incomplete record, once looked up */
+	bool looked, looked_far;
 };
-
-/* debug_ctx_type.c: NULL only if out of memory. */
-const struct dp_stype *dp_stype_of(struct dp_debug_ctx *w, struct dp_module *m, Dwarf_Die *die); /* the DIE's DW_AT_type */
-const struct dp_stype *dp_stype_from(struct dp_debug_ctx *w, struct dp_module *m,
-                                     Dwarf_Die *die); /* the DIE itself is the type */
-const struct dp_stype *dp_stype_to(struct dp_debug_ctx *w, const struct dp_stype *t);
-const struct dp_stype *dp_stype_pointer(struct dp_debug_ctx *w, const struct dp_stype *to);
-const struct dp_stype *dp_stype_void(struct dp_debug_ctx *w);
-const struct dp_stype *dp_stype_array(struct dp_debug_ctx *w, const struct dp_stype *element, uint64_t count);
-size_t dp_stype_members(struct dp_debug_ctx *w, const struct dp_stype *t, const struct dp_smember **ret);
-size_t dp_stype_names(struct dp_debug_ctx *w, const struct dp_stype *t, const struct dp_sname **ret);
-/* The definition of a declared type, from other units and modules; the type itself if there is none. */
-const struct dp_stype *dp_stype_complete(struct dp_debug_ctx *w, const struct dp_stype *t);
-/* The same in its own module only: unless the user names the type, searching all modules takes too long. */
-const struct dp_stype *dp_stype_complete_near(struct dp_debug_ctx *w, const struct dp_stype *t);
-static inline bool dp_stype_is_char(const struct dp_stype *t)
+struct dp_ctype_copy *dp_ctype_copy_create(const struct dp_ctype *t);
+/* NULL for void, and if out of memory. */
+static inline struct dp_ctype_copy *dp_ctype_copy_of(const struct dp_ctype *t)
 {
-	return t->kind == DP_STYPE_INT && t->is_char && t->size == 1;
+	return t->owned ? t->owned : dp_ctype_copy_create(t);
+}
+/* The types of a module; NULL: those of none. */
+struct dp_ctypes *dp_debug_ctx_types(struct dp_debug_ctx *w, struct dp_module *m);
+static inline struct dp_module *dp_ctype_module(const struct dp_ctype *t)
+{
+	return t->in ? t->in->module : NULL;
 }
 
-/* value_type.c */
-const struct dp_stype *dp_stype_find(struct dp_debug_ctx *w, const char *name, const char *object);
+/* The member's name; of a base, its type's. */
+static inline const char *dp_member_label(const struct dp_member *m)
+{
+	return m->name ? m->name : m->is_base ? m->type->base : "";
+}
+
+/* value_type.c: a type by its name, as users write it; those of `object` first (may be NULL). NULL: there is none. */
+const struct dp_ctype *dp_debug_ctx_type(struct dp_debug_ctx *w, const char *name, const char *object);
+/* The definition of a declared type, from other units and modules; the type itself if there is none. */
+const struct dp_ctype *dp_ctype_complete(struct dp_debug_ctx *w, const struct dp_ctype *t);
+/* The same in its own module only: unless the user names the type, searching all modules takes too long. */
+const struct dp_ctype *dp_ctype_complete_near(struct dp_debug_ctx *w, const struct dp_ctype *t);
 
 /* ---- the world -------------------------------------------------------------------------------------------------------- */
 
-#define DP_DEBUG_CTX_SLOTS  4096u
 #define DP_DEBUG_CTX_RANGES 4u
 struct dp_debug_ctx_module { /* cached data of a module */
 	struct dp_debug_ctx_module *next;
 	struct dp_module *module;
+	struct dp_ctypes types;
 	bool debug_asked;
 	struct dp_debug *debug; /* or NULL */
 	bool cfi_asked;
@@ -114,7 +72,7 @@ struct dp_debug_ctx_module { /* cached data of a module */
 struct dp_debug_ctx_name { /* result of a type lookup */
 	struct dp_debug_ctx_name *next;
 	const char *name;
-	const struct dp_stype *type; /* NULL: not found */
+	const struct dp_ctype *type; /* NULL: not found */
 };
 struct dp_debug_ctx {
 	struct dp_image *image;
@@ -124,11 +82,9 @@ struct dp_debug_ctx {
 	struct dp_arena arena;
 	struct dp_debug_ctx_module *modules;
 	struct dp_debug_ctx_module *last; /* last one asked for */
-	struct dp_stype *type[DP_DEBUG_CTX_SLOTS];
+	struct dp_ctypes basic;           /* types that are in no module */
 	struct dp_debug_ctx_name *names;
-	struct dp_stype *none; /* void */
-	unsigned depth;        /* nesting of types under construction */
-	uint64_t fs_base;      /* of the current thread, for its thread-locals */
+	uint64_t fs_base; /* of the current thread, for its thread-locals */
 	/* The snapshot that strings are copied to. */
 	const struct dp_snapshot *snapshot;
 	char id[37];
@@ -196,7 +152,7 @@ enum dp_value_where { DP_VALUE_MEMORY, DP_VALUE_BYTES, DP_VALUE_NOWHERE };
 enum dp_value_step { DP_STEP_ROOT, DP_STEP_MEMBER, DP_STEP_INDEX, DP_STEP_DEREF };
 struct dp_value {
 	struct dp_debug_ctx *w;
-	const struct dp_stype *type;
+	const struct dp_ctype *type;
 	const struct dp_value *parent; /* the value that it is a part of; or NULL */
 	const char *name;              /* of a root or a member */
 	int64_t index;
@@ -211,12 +167,12 @@ struct dp_value {
 	const char *unit, *path;
 };
 
-struct dp_value *dp_value_create(struct dp_debug_ctx *w, const struct dp_stype *type, const char *name);
+struct dp_value *dp_value_create(struct dp_debug_ctx *w, const struct dp_ctype *type, const char *name);
 /* Gets the object's bytes; false, with *why, unless all are available. */
 bool dp_value_fetch(struct dp_value *v, void *buf, size_t n, const char **why);
 /* Gets an integer of at most 8 bytes or a bit-field, extended. */
 bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why);
-bool dp_value_sub(const struct dp_value *v, const struct dp_smember *m, struct dp_value *ret);
+bool dp_value_sub(const struct dp_value *v, const struct dp_member *m, struct dp_value *ret);
 
 #define DP_WHY_OPTIMIZED DP_ABSENT_OPTIMIZED
 #define DP_WHY_UNKNOWN   DP_ABSENT_UNKNOWN

@@ -222,7 +222,7 @@ static struct dp_dwarf_machine *start(struct evaluation *v, const struct dp_eval
 const char *dp_eval_number(const struct dp_eval *e, const Dwarf_Op *ops, size_t n, uint64_t *ret)
 {
 	struct evaluation v;
-	struct dp_value none = {.type = dp_stype_void(e->w)};
+	struct dp_value none = {.type = &dp_ctype_void};
 	struct dp_dwarf_machine *m = start(&v, e, &none);
 	dp_dwarf_run(m, ops, n);
 	if (m->npieces || m->result == DP_DWARF_BLOCK || (m->result != DP_DWARF_REGISTER && !m->n))

@@ -9,7 +9,7 @@
 
 enum { FOLLOW_MAX = 16, NESTING_MAX = 16, PATH_MAX_STEPS = 64, PATH_MAX_BYTES = 512 };
 
-struct dp_value *dp_value_create(struct dp_debug_ctx *w, const struct dp_stype *type, const char *name)
+struct dp_value *dp_value_create(struct dp_debug_ctx *w, const struct dp_ctype *type, const char *name)
 {
 	struct dp_value *v = type ? dp_arena_alloc(&w->arena, sizeof(*v)) : NULL;
 	if (v)
@@ -42,7 +42,7 @@ static const char *path_of(const struct dp_value *v, unsigned steps)
 		return v->path ? v->path : v->name ? v->name : "";
 	const struct dp_value *from = v->parent;
 	const bool arrow = v->step == DP_STEP_MEMBER && v->name && from->step == DP_STEP_DEREF && from->parent;
-	const bool through = arrow || from->type->kind == DP_STYPE_POINTER;
+	const bool through = arrow || from->type->kind == DP_CTYPE_POINTER;
 	const char *base = steps ? path_of(arrow ? from->parent : from, steps - 1) : "";
 	base = !steps || strlen(base) > PATH_MAX_BYTES ? "..." : base;
 	if (v->step == DP_STEP_INDEX)
@@ -63,7 +63,7 @@ const char *dp_value_name(const struct dp_value *v)
 
 const char *dp_value_object(const struct dp_value *v)
 {
-	const struct dp_module *m = v->module ? v->module : v->type->module;
+	const struct dp_module *m = v->module ? v->module : dp_ctype_module(v->type);
 	return m ? dp_module_path(m) : "";
 }
 
@@ -84,12 +84,12 @@ bool dp_value_address(const struct dp_value *v, uint64_t *ret)
 
 uint64_t dp_value_size(struct dp_value *v)
 {
-	return dp_stype_complete(v->w, v->type)->size;
+	return dp_ctype_complete(v->w, v->type)->size;
 }
 
 bool dp_value_length(struct dp_value *v, uint64_t *ret)
 {
-	if (v->type->kind != DP_STYPE_ARRAY || !(v->type->is_sized || v->type->count))
+	if (v->type->kind != DP_CTYPE_ARRAY || !(v->type->is_sized || v->type->count))
 		return false;
 	*ret = v->type->count;
 	return true;
@@ -97,12 +97,12 @@ bool dp_value_length(struct dp_value *v, uint64_t *ret)
 
 const char *dp_value_type_name(struct dp_value *v)
 {
-	return v->type->name.text ? v->type->name.text : "";
+	return v->type->text;
 }
 
 const char *dp_value_base_type(struct dp_value *v)
 {
-	return v->type->base.text ? v->type->base.text : "";
+	return v->type->base;
 }
 
 static enum dp_var_kind real_kind(uint64_t size, bool is_complex)
@@ -114,26 +114,25 @@ static enum dp_var_kind real_kind(uint64_t size, bool is_complex)
 
 enum dp_var_kind dp_value_kind(struct dp_value *v)
 {
-	const struct dp_stype *t = v->type;
+	const struct dp_ctype *t = v->type;
 	switch (t->kind) {
-	case DP_STYPE_INT:
-		return t->is_signed || t->is_bool || t->is_char ? DP_VAR_LL : DP_VAR_ULL;
-	case DP_STYPE_ENUM:
-		return DP_VAR_ENUM;
-	case DP_STYPE_FLOAT:
-	case DP_STYPE_COMPLEX:
-		return real_kind(t->size, t->kind == DP_STYPE_COMPLEX);
-	case DP_STYPE_POINTER:
-	case DP_STYPE_REFERENCE:
+	case DP_CTYPE_INT:
+	case DP_CTYPE_INT128:
+		return t->is_enum ? DP_VAR_ENUM : t->is_signed || t->is_bool || t->is_char ? DP_VAR_LL : DP_VAR_ULL;
+	case DP_CTYPE_FLOAT:
+	case DP_CTYPE_LONG_DOUBLE:
+	case DP_CTYPE_COMPLEX:
+		return real_kind(t->size, t->kind == DP_CTYPE_COMPLEX);
+	case DP_CTYPE_POINTER:
 		return DP_VAR_REFERENCE;
-	case DP_STYPE_ARRAY:
-		return dp_stype_is_char(dp_stype_to(v->w, t)) ? DP_VAR_STRING : DP_VAR_ARRAY;
-	case DP_STYPE_RECORD:
-		return dp_stype_complete_near(v->w, t)->is_incomplete ? DP_VAR_BOTTOM : DP_VAR_TUPLE;
-	case DP_STYPE_FUNCTION:
-	case DP_STYPE_METHOD:
+	case DP_CTYPE_ARRAY:
+		return dp_ctype_is_char(dp_ctype_to(t)) ? DP_VAR_STRING : DP_VAR_ARRAY;
+	case DP_CTYPE_RECORD:
+		return dp_ctype_complete_near(v->w, t)->is_incomplete ? DP_VAR_BOTTOM : DP_VAR_TUPLE;
+	case DP_CTYPE_FUNCTION:
+	case DP_CTYPE_METHOD:
 		return DP_VAR_FN;
-	case DP_STYPE_MEMBER:
+	case DP_CTYPE_MEMBER:
 		return DP_VAR_LL;
 	default:
 		return DP_VAR_BOTTOM;
@@ -145,20 +144,20 @@ enum dp_var_kind dp_value_kind(struct dp_value *v)
 static struct dp_error *no_value(const struct dp_value *v, const char *why)
 {
 	if (v->where == DP_VALUE_MEMORY)
-		return dp_error(DP_TAG_NO_VALUE, "'%s' (%s at 0x%llx) has no value: %s", dp_value_name(v), v->type->name.text,
+		return dp_error(DP_TAG_NO_VALUE, "'%s' (%s at 0x%llx) has no value: %s", dp_value_name(v), v->type->text,
 		                (unsigned long long)v->addr, why);
-	return dp_error(DP_TAG_NO_VALUE, "'%s' (%s) has no value: %s", dp_value_name(v), v->type->name.text, why);
+	return dp_error(DP_TAG_NO_VALUE, "'%s' (%s) has no value: %s", dp_value_name(v), v->type->text, why);
 }
 
 static struct dp_error *cannot(const struct dp_value *v, const char *what)
 {
-	return dp_error(DP_TAG_NO_VALUE, "'%s' is of type '%s', which %s", dp_value_name(v), v->type->name.text, what);
+	return dp_error(DP_TAG_NO_VALUE, "'%s' is of type '%s', which %s", dp_value_name(v), v->type->text, what);
 }
 
 /* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
 /* Locates a virtual base: the DIE's expression starts with the object's address and reads its vtable. */
-static const char *virtual_base(const struct dp_value *v, const struct dp_smember *m, uint64_t *ret)
+static const char *virtual_base(const struct dp_value *v, const struct dp_member *m, uint64_t *ret)
 {
 	Dwarf_Die die = m->die;
 	Dwarf_Attribute attr;
@@ -168,15 +167,15 @@ static const char *virtual_base(const struct dp_value *v, const struct dp_smembe
 	    dwarf_getlocation(&attr, &ops, &n) || !n)
 		return "in a virtual base";
 	const struct dp_eval e = {.w = v->w,
-	                          .module = v->type->module,
-	                          .debug = v->type->module ? dp_debug_ctx_debug(v->w, v->type->module) : NULL,
+	                          .module = dp_ctype_module(v->type),
+	                          .debug = dp_debug_ctx_debug(v->w, dp_ctype_module(v->type)),
 	                          .attr = &attr,
 	                          .has_initial = true,
 	                          .initial = v->addr};
 	return dp_eval_number(&e, ops, n, ret);
 }
 
-bool dp_value_sub(const struct dp_value *v, const struct dp_smember *m, struct dp_value *ret)
+bool dp_value_sub(const struct dp_value *v, const struct dp_member *m, struct dp_value *ret)
 {
 	*ret = (struct dp_value){.w = v->w,
 	                         .type = m->type,
@@ -208,19 +207,19 @@ bool dp_value_sub(const struct dp_value *v, const struct dp_smember *m, struct d
 
 static bool find_member(struct dp_value *v, const char *name, unsigned depth, struct dp_value *ret)
 {
-	const struct dp_smember *m;
-	const size_t n = dp_stype_members(v->w, v->type, &m);
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(v->type, &m);
 	struct dp_value inner;
 	for (size_t i = 0; i < n; i++)
-		if (m[i].label.text && !strcmp(m[i].label.text, name) && *name) {
+		if (*name && !strcmp(dp_member_label(&m[i]), name)) {
 			dp_value_sub(v, &m[i], ret);
 			return true;
 		}
 	for (size_t i = 0; i < n && depth < NESTING_MAX; i++) {
-		if (m[i].name || m[i].type->kind != DP_STYPE_RECORD)
+		if (m[i].name || m[i].type->kind != DP_CTYPE_RECORD)
 			continue;
 		dp_value_sub(v, &m[i], &inner);
-		inner.type = dp_stype_complete(v->w, inner.type);
+		inner.type = dp_ctype_complete(v->w, inner.type);
 		if (find_member(&inner, name, depth + 1, ret)) {
 			ret->parent = v;
 			return true;
@@ -231,7 +230,7 @@ static bool find_member(struct dp_value *v, const char *name, unsigned depth, st
 
 static bool is_pointer(const struct dp_value *v)
 {
-	return v->type->kind == DP_STYPE_POINTER || v->type->kind == DP_STYPE_REFERENCE;
+	return v->type->kind == DP_CTYPE_POINTER;
 }
 
 /* Follows pointers and references to the object. */
@@ -247,17 +246,17 @@ struct dp_error *dp_value_member(struct dp_value *v, const char *name, struct dp
 {
 	struct dp_value found;
 	DP_TRY(follow(v, &v));
-	if (v->type->kind != DP_STYPE_RECORD)
+	if (v->type->kind != DP_CTYPE_RECORD)
 		return cannot(v, "has no members");
 	v = keep(v);
 	if (!v)
 		return dp_error_nomem();
-	v->type = dp_stype_complete(v->w, v->type);
+	v->type = dp_ctype_complete(v->w, v->type);
 	if (v->type->is_incomplete)
 		return dp_error(DP_TAG_NO_VARIABLE, "'%s' is of type '%s', which no unit defines", dp_value_name(v),
-		                v->type->name.text);
+		                v->type->text);
 	if (!find_member(v, name, 0, &found))
-		return dp_error(DP_TAG_NO_VARIABLE, "'%s' (%s) has no member '%s'", dp_value_name(v), v->type->name.text, name);
+		return dp_error(DP_TAG_NO_VARIABLE, "'%s' (%s) has no member '%s'", dp_value_name(v), v->type->text, name);
 	return give(&found, ret);
 }
 
@@ -266,15 +265,15 @@ struct dp_error *dp_value_deref(struct dp_value *v, struct dp_value **ret)
 	uint64_t addr;
 	const char *why = NULL;
 	struct dp_value x = {.w = v->w, .parent = v, .step = DP_STEP_DEREF, .where = DP_VALUE_MEMORY};
-	if (v->type->kind == DP_STYPE_ARRAY)
+	if (v->type->kind == DP_CTYPE_ARRAY)
 		return dp_value_index(v, 0, ret);
 	if (!is_pointer(v))
 		return cannot(v, "is not a pointer");
 	if (!dp_value_scalar(v, &addr, &why))
 		return no_value(v, why);
-	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
+	x.type = dp_ctype_complete(v->w, dp_ctype_to(v->type));
 	x.addr = addr;
-	if (x.type->kind == DP_STYPE_VOID)
+	if (x.type->kind == DP_CTYPE_VOID)
 		return cannot(v, "points to void: cast it");
 	return give(&x, ret);
 }
@@ -285,10 +284,10 @@ struct dp_error *dp_value_index(struct dp_value *v, int64_t i, struct dp_value *
 	        .w = v->w, .parent = v, .step = DP_STEP_INDEX, .index = i, .where = v->where, .late = v->late, .why = v->why};
 	uint64_t addr = v->addr, offset;
 	const char *why = NULL;
-	if (v->type->kind != DP_STYPE_ARRAY && v->type->kind != DP_STYPE_POINTER)
+	if (v->type->kind != DP_CTYPE_ARRAY && (v->type->kind != DP_CTYPE_POINTER || v->type->is_reference))
 		return cannot(v, "has no elements");
-	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
-	if (v->type->kind == DP_STYPE_POINTER) {
+	x.type = dp_ctype_complete(v->w, dp_ctype_to(v->type));
+	if (v->type->kind == DP_CTYPE_POINTER) {
 		if (!dp_value_scalar(v, &addr, &why))
 			return no_value(v, why);
 		x.where = DP_VALUE_MEMORY;
@@ -312,11 +311,11 @@ struct dp_error *dp_value_cast(struct dp_value *v, const char *type, struct dp_v
 {
 	struct dp_value x = *v;
 	const char *path = dp_arena_printf(&v->w->arena, "((%s)%s)", type, dp_value_name(v));
-	x.type = dp_stype_find(v->w, type, dp_value_object(v));
+	x.type = dp_debug_ctx_type(v->w, type, dp_value_object(v));
 	if (!x.type)
 		return dp_error(DP_TAG_NO_VARIABLE, "no module of the program has a type '%s'", type);
 	x.path = path;
-	if (v->type->kind == DP_STYPE_ARRAY && x.type->kind == DP_STYPE_POINTER && v->where == DP_VALUE_MEMORY) {
+	if (v->type->kind == DP_CTYPE_ARRAY && x.type->kind == DP_CTYPE_POINTER && v->where == DP_VALUE_MEMORY) {
 		x.where = DP_VALUE_BYTES;
 		x.bytes = (const uint8_t *)dp_arena_copy(&v->w->arena, (const char *)&v->addr, sizeof(v->addr));
 		x.nbytes = sizeof(v->addr);
@@ -331,7 +330,7 @@ struct dp_error *dp_value_address_of(struct dp_value *v, struct dp_value **ret)
 	struct dp_value x = {.w = v->w, .where = DP_VALUE_BYTES, .nbytes = sizeof(v->addr), .module = v->module, .unit = v->unit};
 	if (v->where != DP_VALUE_MEMORY || v->bits)
 		return no_value(v, v->bits ? "a bit-field has no address" : "it is not in memory");
-	x.type = dp_stype_pointer(v->w, v->type);
+	x.type = dp_ctype_pointer(v->type->in ? v->type->in : &v->w->basic, v->type);
 	x.bytes = (const uint8_t *)dp_arena_copy(&v->w->arena, (const char *)&v->addr, sizeof(v->addr));
 	x.path = dp_arena_printf(&v->w->arena, "&%s", dp_value_name(v));
 	return x.type && x.bytes ? give(&x, ret) : dp_error_nomem();
@@ -344,8 +343,8 @@ struct dp_error *dp_value_container(struct dp_value *v, const char *type, const 
 		DP_TRY(dp_value_deref(v, &v));
 	if (v->where != DP_VALUE_MEMORY)
 		return no_value(v, "it is not in memory");
-	x.type = dp_stype_find(v->w, type, dp_value_object(v));
-	if (!x.type || x.type->kind != DP_STYPE_RECORD)
+	x.type = dp_debug_ctx_type(v->w, type, dp_value_object(v));
+	if (!x.type || x.type->kind != DP_CTYPE_RECORD)
 		return dp_error(DP_TAG_NO_VARIABLE, "no module of the program has a struct, union or class '%s'", type);
 	if (!find_member(&x, member, 0, &found) || found.where != DP_VALUE_MEMORY)
 		return dp_error(DP_TAG_NO_VARIABLE, "'%s' has no member '%s' at a fixed offset", type, member);
@@ -361,8 +360,8 @@ struct dp_error *dp_value_deref_at(struct dp_value *v, uint64_t addr, struct dp_
 		*ret = dp_value_move(v, addr);
 		return *ret ? NULL : dp_error_nomem();
 	}
-	x.type = dp_stype_complete(v->w, dp_stype_to(v->w, v->type));
-	if (x.type->kind == DP_STYPE_VOID)
+	x.type = dp_ctype_complete(v->w, dp_ctype_to(v->type));
+	if (x.type->kind == DP_CTYPE_VOID)
 		return cannot(v, "points to void: cast it");
 	return give(&x, ret);
 }
@@ -380,22 +379,22 @@ struct dp_value *dp_value_move(struct dp_value *v, uint64_t addr)
 struct dp_error *dp_value_members(struct dp_value *v, bool (*each)(const char *name, struct dp_value *member, void *data),
                                   void *data)
 {
-	const struct dp_smember *m;
+	const struct dp_member *m;
 	struct dp_value *record, one;
 	DP_TRY(follow(v, &v));
 	record = keep(v);
 	if (!record)
 		return dp_error_nomem();
-	record->type = dp_stype_complete(v->w, v->type);
-	if (record->type->kind != DP_STYPE_RECORD)
+	record->type = dp_ctype_complete(v->w, v->type);
+	if (record->type->kind != DP_CTYPE_RECORD)
 		return cannot(v, "has no members");
-	const size_t n = dp_stype_members(v->w, record->type, &m);
+	const size_t n = dp_ctype_members(record->type, &m);
 	for (size_t i = 0; i < n; i++) {
 		dp_value_sub(record, &m[i], &one);
 		struct dp_value *member = keep(&one);
 		if (!member)
 			return dp_error_nomem();
-		if (!each(m[i].label.text ? m[i].label.text : "", member, data))
+		if (!each(dp_member_label(&m[i]), member, data))
 			break;
 	}
 	return NULL;

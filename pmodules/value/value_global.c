@@ -135,7 +135,7 @@ void dp_globals_each(struct dp_debug_ctx *w, const struct dp_global_query *q, dp
 struct dp_value *dp_global_value(struct dp_debug_ctx *w, const struct dp_global *g)
 {
 	Dwarf_Die die = g->die;
-	struct dp_value *v = dp_value_create(w, dp_stype_of(w, g->module, &die), NULL);
+	struct dp_value *v = dp_value_create(w, dp_ctype_of(dp_debug_ctx_types(w, g->module), &die), NULL);
 	if (!v)
 		return NULL;
 	const struct dp_eval e = {.w = w, .module = g->module, .debug = g->debug, .attr = (Dwarf_Attribute *)&g->attr};

@@ -16,32 +16,32 @@
 enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 16, TABLE_ENTRY = 8 };
 
 struct member_name {
-	const struct dp_stype *class;
+	const struct dp_ctype *class;
 	const char *text;
 };
 
-static const struct dp_stype *class_of(struct dp_debug_ctx *w, const struct dp_stype *t)
+static const struct dp_ctype *class_of(struct dp_debug_ctx *w, const struct dp_ctype *t)
 {
 	Dwarf_Die die = t->die, class;
 	Dwarf_Attribute attr;
 	if (!dwarf_attr(&die, DW_AT_containing_type, &attr) || !dwarf_formref_die(&attr, &class))
 		return NULL;
-	return dp_stype_complete_near(w, dp_stype_from(w, t->module, &class));
+	return dp_ctype_complete_near(w, dp_ctype_from(t->in, &class));
 }
 
 /* ---- data --------------------------------------------------------------------------------------------------------------- */
 
-static bool member_at(struct dp_debug_ctx *w, const struct dp_stype *class, uint64_t offset, unsigned depth,
+static bool member_at(struct dp_debug_ctx *w, const struct dp_ctype *class, uint64_t offset, unsigned depth,
                       struct member_name *ret)
 {
-	const struct dp_smember *m;
-	const size_t n = dp_stype_members(w, class, &m);
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(class, &m);
 	for (size_t i = 0; i < n && depth < DEPTH_MAX; i++) {
 		const uint64_t size = m[i].type->size;
 		if (m[i].is_virtual || m[i].bits || offset < m[i].offset)
 			continue;
 		if (m[i].is_base && offset - m[i].offset < size &&
-		    member_at(w, dp_stype_complete_near(w, m[i].type), offset - m[i].offset, depth + 1, ret))
+		    member_at(w, dp_ctype_complete_near(w, m[i].type), offset - m[i].offset, depth + 1, ret))
 			return true;
 		if (m[i].is_base || offset != m[i].offset || !m[i].name)
 			continue;
@@ -53,12 +53,12 @@ static bool member_at(struct dp_debug_ctx *w, const struct dp_stype *class, uint
 
 void dp_show_member(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into)
 {
-	const struct dp_stype *class = class_of(x->w, v->type);
+	const struct dp_ctype *class = class_of(x->w, v->type);
 	struct member_name name;
 	if (into->number == UINT64_MAX)
 		into->text = "NULL";
 	else if (class && member_at(x->w, class, into->number, 0, &name))
-		into->text = dp_arena_printf(&x->s->arena, "&%s::%s", name.class->base.text, name.text);
+		into->text = dp_arena_printf(&x->s->arena, "&%s::%s", name.class->base, name.text);
 }
 
 /* ---- functions ---------------------------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static bool is_entry(Dwarf_Die *function, uint64_t index)
 }
 
 /* The class's own function for that vtable index. */
-static const char *own_virtual(const struct dp_stype *class, uint64_t index)
+static const char *own_virtual(const struct dp_ctype *class, uint64_t index)
 {
 	Dwarf_Die die = class->die, child;
 	Dwarf_Attribute attr;
@@ -96,15 +96,15 @@ static const char *own_virtual(const struct dp_stype *class, uint64_t index)
 }
 
 /* Searches the base at offset `shift`, to which `this` is adjusted. */
-static const char *find_virtual(struct dp_debug_ctx *w, const struct dp_stype *class, uint64_t index, uint64_t shift,
+static const char *find_virtual(struct dp_debug_ctx *w, const struct dp_ctype *class, uint64_t index, uint64_t shift,
                                 unsigned depth)
 {
-	const struct dp_smember *m;
+	const struct dp_member *m;
 	const char *name = shift ? NULL : own_virtual(class, index);
-	const size_t n = name ? 0 : dp_stype_members(w, class, &m);
+	const size_t n = name ? 0 : dp_ctype_members(class, &m);
 	for (size_t i = 0; i < n && !name && depth < DEPTH_MAX; i++)
 		if (m[i].is_base && shift >= m[i].offset && shift - m[i].offset < (m[i].type->size ? m[i].type->size : 1))
-			name = find_virtual(w, dp_stype_complete_near(w, m[i].type), index, shift - m[i].offset, depth + 1);
+			name = find_virtual(w, dp_ctype_complete_near(w, m[i].type), index, shift - m[i].offset, depth + 1);
 	return name;
 }
 
@@ -121,7 +121,7 @@ static const char *name_of(struct dp_show *x, const struct dp_value *v, uint64_t
 	struct dp_function fn;
 	struct dp_arena *a = &x->s->arena;
 	if (at & 1) {
-		const struct dp_stype *class = class_of(x->w, v->type);
+		const struct dp_ctype *class = class_of(x->w, v->type);
 		const uint64_t index = (at - 1) / TABLE_ENTRY;
 		const char *name = class ? find_virtual(x->w, class, index, shift, 0) : NULL;
 		return name ? readable(a, "&virtual ", name)

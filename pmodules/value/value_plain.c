@@ -4,11 +4,9 @@
 
 #include <string.h>
 
-static bool is_number(const struct dp_stype *t)
+static bool is_number(const struct dp_ctype *t)
 {
-	if (t->kind == DP_STYPE_FLOAT)
-		return t->size == 4 || t->size == 8;
-	return t->kind == DP_STYPE_INT && !t->is_wide && t->size <= 8;
+	return t->kind == DP_CTYPE_FLOAT || (t->kind == DP_CTYPE_INT && !t->is_enum);
 }
 
 static uint64_t load_int(const uint8_t *at, uint64_t size, bool is_signed)
@@ -42,22 +40,20 @@ static void load_real(const uint8_t *at, struct dp_snap_variable *into)
 	into->real = (double)f;
 }
 
-bool dp_show_plain(struct dp_show *x, const struct dp_value *of, const struct dp_stype *t, uint64_t offset,
+bool dp_show_plain(struct dp_show *x, const struct dp_value *of, const struct dp_ctype *t, uint64_t offset,
                    struct dp_snap_variable *into)
 {
-	struct dp_stype *own = (struct dp_stype *)t;
 	bool late = of->late;
 	const bool plain = !x->keeps_values && of->where == DP_VALUE_MEMORY && is_number(t);
 	const uint8_t *bytes = plain ? dp_debug_ctx_at(x->w, of->addr + offset, t->size, &late) : NULL;
 	if (!bytes)
 		return false;
-	into->type = dp_debug_ctx_text(x->w, x->s, &own->name);
-	into->base_type = dp_debug_ctx_text(x->w, x->s, &own->base);
+	dp_show_type(x, t, into);
 	into->size = t->size;
 	into->address = of->addr + offset;
 	into->is_late = late;
 	into->is_shared = into->owner->is_shared;
-	if (t->kind == DP_STYPE_FLOAT) {
+	if (t->kind == DP_CTYPE_FLOAT) {
 		into->kind = t->size == 4 ? DP_VAR_FLT : DP_VAR_DBL;
 		load_real(bytes, into);
 		return true;

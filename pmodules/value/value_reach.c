@@ -14,7 +14,7 @@ struct level {
 	unsigned depth, nesting;
 };
 struct dp_reach_later {
-	const struct dp_stype *type;
+	const struct dp_ctype *type;
 	uint64_t addr;
 	struct level at;
 };
@@ -35,7 +35,7 @@ void dp_reach_fini(struct dp_reach *r)
 
 /* ---- visited objects ------------------------------------------------------------------------------------------------------ */
 
-static struct dp_reach_seen *slot_of(const struct dp_reach *r, const struct dp_stype *type, uint64_t addr)
+static struct dp_reach_seen *slot_of(const struct dp_reach *r, const struct dp_ctype *type, uint64_t addr)
 {
 	const uint64_t key = (addr ^ (uint64_t)(uintptr_t)type << 17) * UINT64_C(0x9e3779b97f4a7c15);
 	for (size_t i = (size_t)(key >> 32);; i++) {
@@ -61,7 +61,7 @@ static bool grow(struct dp_reach *r)
 }
 
 /* Was this object followed at least as far before? */
-static bool is_seen(struct dp_reach *r, const struct dp_stype *type, uint64_t addr, unsigned depth)
+static bool is_seen(struct dp_reach *r, const struct dp_ctype *type, uint64_t addr, unsigned depth)
 {
 	if (2 * (r->nseen + 1) > r->room && !grow(r))
 		return false;
@@ -97,21 +97,21 @@ static void touch(struct dp_reach *r, uint64_t addr, uint64_t n)
 }
 
 /* Is everything of this type shown from its own bytes, without following anything? */
-static bool is_plain(struct dp_reach *r, const struct dp_stype *t)
+static bool is_plain(struct dp_reach *r, const struct dp_ctype *t)
 {
-	struct dp_stype *own = (struct dp_stype *)t;
-	const struct dp_smember *m;
-	const struct dp_sname *names;
-	if (t->reach != DP_REACH_UNKNOWN)
-		return t->reach == DP_REACH_PLAIN;
+	struct dp_ctype_copy *own = dp_ctype_copy_of(t);
+	const struct dp_member *m;
+	const struct dp_enumerator *names;
+	if (!own || own->reach != DP_REACH_UNKNOWN)
+		return !own || own->reach == DP_REACH_PLAIN;
 	own->reach = DP_REACH_LEADS; /* for a corrupt type that contains itself */
-	bool plain = t->kind != DP_STYPE_POINTER && t->kind != DP_STYPE_REFERENCE && t->kind != DP_STYPE_FUNCTION;
-	if (t->kind == DP_STYPE_ENUM)
-		dp_stype_names(r->w, t, &names);
-	if (t->kind == DP_STYPE_ARRAY)
-		plain = is_plain(r, dp_stype_complete_near(r->w, dp_stype_to(r->w, t)));
-	if (t->kind == DP_STYPE_RECORD) {
-		const size_t n = dp_stype_members(r->w, t, &m);
+	bool plain = t->kind != DP_CTYPE_POINTER && t->kind != DP_CTYPE_FUNCTION;
+	if (t->is_enum)
+		dp_ctype_enumerators(t, &names);
+	if (t->kind == DP_CTYPE_ARRAY)
+		plain = is_plain(r, dp_ctype_complete_near(r->w, dp_ctype_to(t)));
+	if (t->kind == DP_CTYPE_RECORD) {
+		const size_t n = dp_ctype_members(t, &m);
 		plain = !t->is_incomplete;
 		for (size_t i = 0; i < n; i++)
 			plain = is_plain(r, m[i].type) && !m[i].is_virtual && plain;
@@ -124,7 +124,7 @@ static bool is_plain(struct dp_reach *r, const struct dp_stype *t)
 
 static void reach(struct dp_reach *r, struct dp_value *v, struct level at);
 
-static void reach_target(struct dp_reach *r, const struct dp_stype *to, uint64_t addr, struct level at)
+static void reach_target(struct dp_reach *r, const struct dp_ctype *to, uint64_t addr, struct level at)
 {
 	if (r->nlater == r->capacity) {
 		const size_t capacity = r->capacity ? 2 * r->capacity : 64;
@@ -139,33 +139,33 @@ static void reach_target(struct dp_reach *r, const struct dp_stype *to, uint64_t
 
 static void reach_pointer(struct dp_reach *r, struct dp_value *v, struct level at)
 {
-	const struct dp_stype *to = dp_stype_to(r->w, v->type);
-	const bool reference = v->type->kind == DP_STYPE_REFERENCE;
+	const struct dp_ctype *to = dp_ctype_to(v->type);
+	const bool reference = v->type->is_reference;
 	const char *why;
 	uint64_t addr;
 	if (v->where == DP_VALUE_MEMORY)
 		touch(r, v->addr, v->type->size);
 	if (!dp_value_scalar(v, &addr, &why) || !addr || !to)
 		return;
-	if (dp_stype_is_char(to) && !reference) {
+	if (dp_ctype_is_char(to) && !reference) {
 		touch(r, addr, r->limits.string + 1);
 		return;
 	}
-	if (to->kind == DP_STYPE_FUNCTION)
+	if (to->kind == DP_CTYPE_FUNCTION)
 		dp_debug_ctx_symbol_at(r->w, addr);
 	else
 		dp_debug_ctx_objects_at(r->w, addr);
-	if (to->kind == DP_STYPE_FUNCTION || to->kind == DP_STYPE_VOID || at.nesting >= r->limits.nesting ||
+	if (to->kind == DP_CTYPE_FUNCTION || to->kind == DP_CTYPE_VOID || at.nesting >= r->limits.nesting ||
 	    !(at.depth || reference))
 		return;
-	to = dp_stype_complete_near(r->w, to);
-	if (to->size || to->kind == DP_STYPE_ARRAY)
+	to = dp_ctype_complete_near(r->w, to);
+	if (to->size || to->kind == DP_CTYPE_ARRAY)
 		reach_target(r, to, addr, (struct level){at.depth ? at.depth - 1 : 0, at.nesting + 1});
 }
 
 static void reach_elements(struct dp_reach *r, struct dp_value *v, struct level at)
 {
-	const struct dp_stype *to = dp_stype_complete_near(r->w, dp_stype_to(r->w, v->type));
+	const struct dp_ctype *to = dp_ctype_complete_near(r->w, dp_ctype_to(v->type));
 	const uint64_t n = v->type->count < r->limits.elements ? v->type->count : r->limits.elements;
 	if (!to->size || at.nesting >= r->limits.nesting)
 		return;
@@ -191,10 +191,10 @@ static void reach_elements(struct dp_reach *r, struct dp_value *v, struct level 
 
 static void reach_record(struct dp_reach *r, struct dp_value *v, struct level at)
 {
-	const struct dp_smember *m;
+	const struct dp_member *m;
 	struct dp_value sub;
-	v->type = dp_stype_complete_near(r->w, v->type);
-	const size_t n = v->type->is_incomplete ? 0 : dp_stype_members(r->w, v->type, &m);
+	v->type = dp_ctype_complete_near(r->w, v->type);
+	const size_t n = v->type->is_incomplete ? 0 : dp_ctype_members(v->type, &m);
 	const bool whole = v->where == DP_VALUE_MEMORY && v->type->size <= WHOLE_MAX;
 	if (whole)
 		touch(r, v->addr, v->type->size);
@@ -215,27 +215,26 @@ static void reach(struct dp_reach *r, struct dp_value *v, struct level at)
 	if (v->where == DP_VALUE_NOWHERE)
 		return;
 	switch (v->type->kind) {
-	case DP_STYPE_POINTER:
-	case DP_STYPE_REFERENCE:
+	case DP_CTYPE_POINTER:
 		reach_pointer(r, v, at);
 		return;
-	case DP_STYPE_ARRAY:
-		if (dp_stype_is_char(dp_stype_to(r->w, v->type)))
+	case DP_CTYPE_ARRAY:
+		if (dp_ctype_is_char(dp_ctype_to(v->type)))
 			break;
 		if (v->where != DP_VALUE_MEMORY || !is_seen(r, v->type, v->addr, at.depth))
 			reach_elements(r, v, at);
 		return;
-	case DP_STYPE_RECORD:
+	case DP_CTYPE_RECORD:
 		if (v->where != DP_VALUE_MEMORY || !is_seen(r, v->type, v->addr, at.depth))
 			reach_record(r, v, at);
 		return;
-	case DP_STYPE_FUNCTION:
+	case DP_CTYPE_FUNCTION:
 		dp_debug_ctx_symbol_at(r->w, v->addr);
 		return;
 	default:
 		(void)is_plain(r, v->type);
 	}
-	const bool text = v->type->kind == DP_STYPE_ARRAY;
+	const bool text = v->type->kind == DP_CTYPE_ARRAY;
 	const uint64_t size = text ? v->type->count : v->bits ? (v->bit + v->bits + 7u) / 8 : v->type->size;
 	if (v->where == DP_VALUE_MEMORY && size)
 		touch(r, v->addr, text && size > r->limits.string ? r->limits.string : size);

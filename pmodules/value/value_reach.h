@@ -10,7 +10,7 @@
 
 struct dp_reach_seen { /* a visited object; addr 0: free slot */
 	uint64_t addr;
-	const struct dp_stype *type;
+	const struct dp_ctype *type;
 	unsigned depth; /* pointers followed from it */
 };
 struct dp_reach_later;

@@ -65,7 +65,7 @@ bool dp_value_scalar(struct dp_value *v, uint64_t *ret, const char **why)
 
 static struct dp_error *refused(struct dp_value *v, const char *why)
 {
-	return dp_error(DP_TAG_NO_VALUE, "'%s' (%s at 0x%llx) has no value: %s", dp_value_name(v), v->type->name.text,
+	return dp_error(DP_TAG_NO_VALUE, "'%s' (%s at 0x%llx) has no value: %s", dp_value_name(v), v->type->text,
 	                (unsigned long long)v->addr, why);
 }
 
@@ -73,10 +73,9 @@ struct dp_error *dp_value_read_int(struct dp_value *v, uint64_t *ret)
 {
 	const char *why = "it is not a number";
 	switch (v->type->kind) {
-	case DP_STYPE_INT:
-	case DP_STYPE_ENUM:
-	case DP_STYPE_POINTER:
-	case DP_STYPE_REFERENCE:
+	case DP_CTYPE_INT:
+	case DP_CTYPE_INT128:
+	case DP_CTYPE_POINTER:
 		return dp_value_scalar(v, ret, &why) ? NULL : refused(v, why);
 	default:
 		return refused(v, why);
@@ -89,12 +88,17 @@ struct dp_error *dp_value_read_real(struct dp_value *v, double *ret)
 	uint64_t n = 0;
 	float f;
 	long double ld = 0;
-	if (v->type->kind != DP_STYPE_FLOAT && v->type->kind != DP_STYPE_COMPLEX) {
+	switch (v->type->kind) {
+	case DP_CTYPE_FLOAT:
+	case DP_CTYPE_LONG_DOUBLE:
+	case DP_CTYPE_COMPLEX:
+		break;
+	default:
 		DP_TRY(dp_value_read_int(v, &n));
 		*ret = v->type->is_signed ? (double)(int64_t)n : (double)n;
 		return NULL;
 	}
-	const uint64_t size = v->type->kind == DP_STYPE_COMPLEX ? v->type->size / 2 : v->type->size;
+	const uint64_t size = v->type->kind == DP_CTYPE_COMPLEX ? v->type->size / 2 : v->type->size;
 	if (size == 4 && dp_value_fetch(v, &f, 4, &why))
 		*ret = (double)f;
 	else if (size == 16 && dp_value_fetch(v, &ld, 10, &why))
@@ -131,9 +135,9 @@ ssize_t dp_value_read_string(struct dp_value *v, char *buf, size_t n)
 	uint64_t addr;
 	const char *why;
 	*buf = 0;
-	if (v->type->kind == DP_STYPE_POINTER)
+	if (v->type->kind == DP_CTYPE_POINTER && !v->type->is_reference)
 		return dp_value_scalar(v, &addr, &why) && addr ? string_at(v->w, addr, buf, n) : -1;
-	if (v->type->kind != DP_STYPE_ARRAY)
+	if (v->type->kind != DP_CTYPE_ARRAY)
 		return -1;
 	if (v->type->size && v->type->size < n)
 		n = (size_t)v->type->size;

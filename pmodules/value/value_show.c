@@ -40,7 +40,7 @@ struct level {
 
 struct dp_show_later {
 	struct dp_value *parent; /* the pointer's value; or NULL */
-	const struct dp_stype *type;
+	const struct dp_ctype *type;
 	struct level at;
 	struct dp_snap_variable *into;
 };
@@ -94,29 +94,40 @@ static void show_int(struct dp_show *x, struct dp_value *v, struct dp_snap_varia
 	const char *why = NULL;
 	into->is_bool = v->type->is_bool;
 	into->is_char = v->type->is_char;
-	if (v->type->is_wide)
-		show_wide(x, v, into);
-	else if (!dp_value_scalar(v, &into->number, &why))
+	if (!dp_value_scalar(v, &into->number, &why))
 		refuse(x, v, into, why);
+}
+
+/* Like gdb: single bits, or disjoint groups of bits. */
+static bool is_flags(const struct dp_ctype *t, const struct dp_enumerator *name, size_t n)
+{
+	uint64_t seen = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t v = name[i].value;
+		if ((t->is_signed && (int64_t)v < 0) || (v && v & seen))
+			return false;
+		seen |= v;
+	}
+	return seen > 2;
 }
 
 static void show_enum(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into)
 {
-	const struct dp_sname *name;
+	const struct dp_enumerator *name;
 	const char *why = NULL;
 	struct dp_buf text;
 	if (!dp_value_scalar(v, &into->number, &why)) {
 		refuse(x, v, into, why);
 		return;
 	}
-	const size_t n = dp_stype_names(x->w, v->type, &name);
+	const size_t n = dp_ctype_enumerators(v->type, &name);
 	for (size_t i = 0; i < n; i++)
 		if (name[i].value == into->number) {
 			into->text = dp_snapshot_text(x->s, name[i].name);
 			return;
 		}
 	uint64_t left = into->number;
-	if (!v->type->is_flags || !left)
+	if (!left || !is_flags(v->type, name, n))
 		return;
 	dp_buf_init(&text);
 	for (size_t i = 0; i < n; i++)
@@ -154,7 +165,7 @@ static void show_real(struct dp_show *x, struct dp_value *v, struct dp_snap_vari
 	char text[96];
 	long double re, im = 0;
 	const char *why = NULL;
-	const bool is_complex = v->type->kind == DP_STYPE_COMPLEX;
+	const bool is_complex = v->type->kind == DP_CTYPE_COMPLEX;
 	const uint64_t size = is_complex ? v->type->size / 2 : v->type->size;
 	if (v->type->size > sizeof(bytes) || !dp_value_fetch(v, bytes, v->type->size, &why)) {
 		/* The last six bytes of a long double in memory are padding. */
@@ -233,15 +244,15 @@ static void show_characters(struct dp_show *x, struct dp_value *v, struct dp_sna
 /* ---- pointers ----------------------------------------------------------------------------------------------------------- */
 
 /* Was the pointer reached through this object? */
-static bool is_around(const struct dp_snap_variable *v, const struct dp_stype *type, uint64_t addr)
+static bool is_around(const struct dp_snap_variable *v, const struct dp_ctype *type, uint64_t addr)
 {
 	for (unsigned i = 0; v && i < OWNERS_MAX; v = v->owner, i++)
-		if (v->address == addr && !strcmp(v->type, type->name.text))
+		if (v->address == addr && !strcmp(v->type, type->text))
 			return true;
 	return v;
 }
 
-static void show_target(struct dp_show *x, const struct dp_stype *to, struct level at, struct dp_snap_variable *into)
+static void show_target(struct dp_show *x, const struct dp_ctype *to, struct level at, struct dp_snap_variable *into)
 {
 	if (is_around(into, to, into->number))
 		return;
@@ -281,27 +292,27 @@ void dp_show_finish(struct dp_show *x)
 
 static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
-	const struct dp_stype *to = dp_stype_to(x->w, v->type);
+	const struct dp_ctype *to = dp_ctype_to(v->type);
 	const char *why = NULL;
-	const bool reference = v->type->kind == DP_STYPE_REFERENCE;
+	const bool reference = v->type->is_reference;
 	if (!dp_value_scalar(v, &into->number, &why)) {
 		refuse(x, v, into, why);
 		return;
 	}
 	if (!into->number || !to)
 		return;
-	if (dp_stype_is_char(to) && !reference) {
+	if (dp_ctype_is_char(to) && !reference) {
 		show_text_at(x, into->number, into);
 		return;
 	}
-	const char *symbol = to->kind == DP_STYPE_FUNCTION ? dp_debug_ctx_symbol_at(x->w, into->number)
+	const char *symbol = to->kind == DP_CTYPE_FUNCTION ? dp_debug_ctx_symbol_at(x->w, into->number)
 	                                                   : dp_debug_ctx_object_at(x->w, into->number);
 	into->text = symbol ? dp_snapshot_text(x->s, symbol) : NULL;
-	if (to->kind == DP_STYPE_FUNCTION || to->kind == DP_STYPE_VOID || at.nesting >= x->limits.nesting ||
+	if (to->kind == DP_CTYPE_FUNCTION || to->kind == DP_CTYPE_VOID || at.nesting >= x->limits.nesting ||
 	    !(at.depth || reference))
 		return;
-	to = dp_stype_complete_near(x->w, to);
-	if (to->size || to->kind == DP_STYPE_ARRAY)
+	to = dp_ctype_complete_near(x->w, to);
+	if (to->size || to->kind == DP_CTYPE_ARRAY)
 		show_target(x, to, (struct level){at.depth ? at.depth - 1 : 0, at.nesting + 1}, into);
 }
 
@@ -309,7 +320,7 @@ static void show_pointer(struct dp_show *x, struct dp_value *v, struct level at,
 
 static void show_elements(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
-	const struct dp_stype *to = dp_stype_complete_near(x->w, dp_stype_to(x->w, v->type));
+	const struct dp_ctype *to = dp_ctype_complete_near(x->w, dp_ctype_to(v->type));
 	const uint64_t n = v->type->count < x->limits.elements ? v->type->count : x->limits.elements;
 	uint64_t i = 0;
 	if (!v->type->count || !to->size) {
@@ -349,15 +360,16 @@ static void show_elements(struct dp_show *x, struct dp_value *v, struct level at
 
 static void show_members(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
-	const struct dp_smember *m;
-	const size_t n = dp_stype_members(x->w, v->type, &m);
+	const struct dp_member *m;
+	struct dp_ctype_copy *own = dp_ctype_copy_of(v->type);
+	const size_t n = own ? dp_ctype_members(v->type, &m) : 0;
 	size_t i = 0;
 	for (; i < n && at.nesting < x->limits.nesting; i++) {
 		struct dp_value sub;
 		struct dp_snap_variable *c = child(x, into);
 		if (!c)
 			break;
-		c->name = dp_debug_ctx_text(x->w, x->s, (struct dp_stext *)&m[i].label);
+		c->name = own ? dp_debug_ctx_text(x->w, x->s, &own->label[i]) : "";
 		if (!m[i].is_virtual && !m[i].bits && dp_show_plain(x, v, m[i].type, m[i].offset, c))
 			continue;
 		dp_value_sub(v, &m[i], &sub);
@@ -368,7 +380,7 @@ static void show_members(struct dp_show *x, struct dp_value *v, struct level at,
 
 static void show_record(struct dp_show *x, struct dp_value *v, struct level at, struct dp_snap_variable *into)
 {
-	v->type = dp_stype_complete_near(x->w, v->type);
+	v->type = dp_ctype_complete_near(x->w, v->type);
 	into->is_union = v->type->is_union;
 	into->size = v->type->size;
 	if (v->type->is_incomplete) {
@@ -394,9 +406,8 @@ static struct dp_value *keep(struct dp_show *x, const struct dp_value *v)
 
 static void describe(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into)
 {
-	struct dp_stype *t = (struct dp_stype *)v->type;
-	into->type = dp_debug_ctx_text(x->w, x->s, &t->name);
-	into->base_type = dp_debug_ctx_text(x->w, x->s, &t->base);
+	const struct dp_ctype *t = v->type;
+	dp_show_type(x, t, into);
 	into->kind = dp_value_kind(v);
 	into->size = t->size;
 	into->bits = v->bits;
@@ -420,44 +431,44 @@ static void show(struct dp_show *x, struct dp_value *v, struct level at, struct 
 		return;
 	}
 	switch (v->type->kind) {
-	case DP_STYPE_INT:
-		show_int(x, v, into);
+	case DP_CTYPE_INT:
+		(v->type->is_enum ? show_enum : show_int)(x, v, into);
 		break;
-	case DP_STYPE_ENUM:
-		show_enum(x, v, into);
+	case DP_CTYPE_INT128:
+		show_wide(x, v, into);
 		break;
-	case DP_STYPE_FLOAT:
-	case DP_STYPE_COMPLEX:
+	case DP_CTYPE_FLOAT:
+	case DP_CTYPE_LONG_DOUBLE:
+	case DP_CTYPE_COMPLEX:
 		show_real(x, v, into);
 		break;
-	case DP_STYPE_POINTER:
-	case DP_STYPE_REFERENCE:
+	case DP_CTYPE_POINTER:
 		show_pointer(x, v, at, into);
 		break;
-	case DP_STYPE_ARRAY:
+	case DP_CTYPE_ARRAY:
 		if (into->kind == DP_VAR_STRING)
 			show_characters(x, v, into);
 		else
 			show_elements(x, v, at, into);
 		break;
-	case DP_STYPE_RECORD:
+	case DP_CTYPE_RECORD:
 		show_record(x, v, at, into);
 		break;
-	case DP_STYPE_MEMBER:
+	case DP_CTYPE_MEMBER:
 		show_int(x, v, into);
 		if (into->state == DP_VAR_OK)
 			dp_show_member(x, v, into);
 		break;
-	case DP_STYPE_METHOD:
+	case DP_CTYPE_METHOD:
 		dp_show_method(x, v, into);
 		break;
-	case DP_STYPE_FUNCTION: {
+	case DP_CTYPE_FUNCTION: {
 		const char *name = dp_debug_ctx_symbol_at(x->w, v->addr);
 		into->text = name ? dp_snapshot_text(x->s, name) : NULL;
 		break;
 	}
 	default:
-		into->why = v->type->kind == DP_STYPE_VOID ? NULL : "its type is not supported";
+		into->why = v->type->kind == DP_CTYPE_VOID ? NULL : "its type is not supported";
 	}
 	into->is_late |= v->late;
 }

@@ -1,105 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks up types by name, in any unit of any module, and definitions of declared types. */
 #include "pmodules/value/debug_ctx_internal.h"
-#include "probes/debug/debug_names.h"
-#include "probes/dwarf/type.h"
-#include "probes/elf/demangle.h"
+#include "probes/dwarf/type_search.h"
 #include "probes/image/module.h"
 
-#include <ctype.h>
-#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16, STEPS_MAX = 1 << 22, STEPS_LOOK = 1 << 10, NAME_MAX_ = 1024, POINTERS_MAX = 8 };
-
-struct search {
-	const struct dp_debug_ctx *w;
-	const char *name;           /* qualified, without keyword */
-	struct dp_name_match match; /* for templates: arguments may be omitted */
-	bool loose;
-	int tag; /* 's', 'u', 'e', or 0: any */
-	unsigned steps;
-	Dwarf_Die exact, near;
-};
-
-static bool fits(int tag, int wanted)
-{
-	switch (tag) {
-	case DW_TAG_structure_type:
-	case DW_TAG_class_type:
-		return !wanted || wanted == 's';
-	case DW_TAG_union_type:
-		return !wanted || wanted == 'u';
-	case DW_TAG_enumeration_type:
-		return !wanted || wanted == 'e';
-	case DW_TAG_typedef:
-	case DW_TAG_base_type:
-		return !wanted;
-	default:
-		return false;
-	}
-}
-
-static bool is_container(int tag)
-{
-	return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type;
-}
-
-static bool take(struct search *s, Dwarf_Die *die, const char *qualified)
-{
-	if (dwarf_hasattr(die, DW_AT_declaration))
-		return false;
-	if (!strcmp(qualified, s->name)) {
-		s->exact = *die;
-		return true;
-	}
-	if (s->loose && !s->near.addr && dp_name_match_text(&s->match, qualified))
-		s->near = *die;
-	return false;
-}
-
-static bool walk(struct search *s, Dwarf_Die *container, const char *scope, unsigned depth)
-{
-	Dwarf_Die child;
-	char qualified[NAME_MAX_];
-	if (depth > DEPTH_MAX || dwarf_child(container, &child))
-		return false;
-	do {
-		const int tag = dwarf_tag(&child);
-		const bool wanted = fits(tag, s->tag), holds = is_container(tag);
-		const char *own = wanted || holds ? dwarf_diename(&child) : NULL;
-		if (s->steps++ > STEPS_MAX || (s->steps % STEPS_LOOK == 0 && dp_debug_ctx_is_over(s->w)))
-			return false;
-		if (!wanted && !holds)
-			continue;
-		const int n = snprintf(qualified, sizeof(qualified), "%s%s%s", scope, *scope && own ? "::" : "", own ? own : "");
-		if (n < 0 || (size_t)n >= sizeof(qualified))
-			continue;
-		if ((wanted && own && take(s, &child, qualified)) ||
-		    (holds && (tag == DW_TAG_namespace || strstr(s->name, "::")) && walk(s, &child, qualified, depth + 1)))
-			return true;
-	} while (!dwarf_siblingof(&child, &child));
-	return false;
-}
-
-static bool in_module(struct dp_debug_ctx *w, struct dp_module *m, struct search *s)
-{
-	struct dp_debug *debug = dp_debug_ctx_debug(w, m);
-	struct dp_debug_units units;
-	struct dp_debug_unit *one;
-	bool found = false;
-	if (!debug || !dp_debug_units_load(debug, &units))
-		return false;
-	(void)dp_debug_units_add_types(&units);
-	dp_debug_units_mark_name(&units, dp_debug_word_of(s->name, &(struct dp_debug_word){{0}}));
-	while (!found && !dp_debug_ctx_is_over(w) && (one = dp_debug_units_next(&units, true))) {
-		s->steps = 0;
-		found = walk(s, &one->die, "", 0);
-	}
-	dp_debug_units_fini(&units);
-	return found || s->near.addr;
-}
+enum { NAME_LENGTH = 1024, POINTERS_MAX = 8 };
 
 static bool is_called(const struct dp_module *m, const char *object)
 {
@@ -108,10 +16,17 @@ static bool is_called(const struct dp_module *m, const char *object)
 	return n >= k && !strcmp(path + n - k, object) && (n == k || path[n - k - 1] == '/' || *object == '/');
 }
 
+static bool is_over(void *w)
+{
+	return dp_debug_ctx_is_over(w);
+}
+
 /* Searches the named module first, then all others. */
-static const struct dp_stype *search(struct dp_debug_ctx *w, struct search *s, const char *object, bool far)
+static const struct dp_ctype *search(struct dp_debug_ctx *w, struct dp_type_search *s, const char *object, bool far)
 {
 	const size_t n = dp_image_nmodules(w->image);
+	s->is_over = is_over;
+	s->data = w;
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < n; i++) {
 			struct dp_module *m = dp_image_module(w->image, i);
@@ -119,27 +34,27 @@ static const struct dp_stype *search(struct dp_debug_ctx *w, struct search *s, c
 				continue;
 			if (dp_debug_ctx_is_over(w))
 				return NULL;
-			if (in_module(w, m, s))
-				return dp_stype_from(w, m, s->exact.addr ? &s->exact : &s->near);
+			struct dp_debug *debug = dp_debug_ctx_debug(w, m);
+			Dwarf_Die *found = debug ? dp_type_search(s, debug) : NULL;
+			if (found)
+				return dp_ctype_from(dp_debug_ctx_types(w, m), found);
 		}
 	return NULL;
 }
 
 /* ---- type names as users write them --------------------------------------------------------------------------------------- */
 
-static const struct dp_stype *plain(struct dp_debug_ctx *w, const char *name)
+static const struct dp_ctype *plain(struct dp_debug_ctx *w, const char *name)
 {
 	const struct dp_ctype *c = dp_ctype_plain(name);
-	struct dp_stype *t = c ? dp_arena_alloc(&w->arena, sizeof(*t)) : NULL;
-	if (!t || c->kind == DP_CTYPE_VOID)
-		return t ? dp_stype_void(w) : NULL;
-	*t = (struct dp_stype){.kind = c->kind == DP_CTYPE_FLOAT ? DP_STYPE_FLOAT : DP_STYPE_INT,
-	                       .size = c->size,
-	                       .is_signed = c->is_signed,
-	                       .is_bool = c->is_bool,
-	                       .is_char = c->kind == DP_CTYPE_INT && c->size == 1 && strstr(name, "char")};
-	t->name.text = t->base.text = dp_arena_copy(&w->arena, name, strlen(name));
-	return t->name.text ? t : NULL;
+	struct dp_ctype *t = c && c->kind != DP_CTYPE_VOID ? dp_arena_alloc(&w->arena, sizeof(*t)) : NULL;
+	if (!t)
+		return c ? &dp_ctype_void : NULL;
+	*t = *c;
+	t->in = &w->basic;
+	t->is_char = strstr(name, "char");
+	t->text = t->base = dp_arena_copy(&w->arena, name, strlen(name));
+	return t->text ? t : NULL;
 }
 
 static const char *behind_word(const char *text, const char *word)
@@ -150,7 +65,7 @@ static const char *behind_word(const char *text, const char *word)
 
 /* "const struct foo **" -> 's', "foo", 2 */
 struct typed {
-	char name[NAME_MAX_];
+	char name[NAME_LENGTH];
 	int tag;
 	unsigned pointers;
 	uint64_t elements;
@@ -188,25 +103,27 @@ static bool parse(const char *text, struct typed *ret)
 	return n && ret->pointers <= POINTERS_MAX;
 }
 
-static const struct dp_stype *find(struct dp_debug_ctx *w, const char *text, const char *object)
+static const struct dp_ctype *find(struct dp_debug_ctx *w, const char *text, const char *object)
 {
 	struct typed typed;
 	if (!parse(text, &typed))
 		return NULL;
-	const struct dp_stype *t = typed.tag ? NULL : plain(w, typed.name);
+	const struct dp_ctype *t = typed.tag ? NULL : plain(w, typed.name);
 	if (!t) {
-		struct search s = {.w = w, .name = typed.name, .tag = typed.tag};
-		s.loose = (strchr(typed.name, '<') || strstr(typed.name, "::")) && dp_name_match_init(&s.match, typed.name);
-		t = search(w, &s, object, true);
-		if (s.loose)
-			dp_name_match_fini(&s.match);
+		struct dp_name_match match;
+		const bool loose =
+		        (strchr(typed.name, '<') || strstr(typed.name, "::")) && dp_name_match_init(&match, typed.name);
+		t = search(w, &(struct dp_type_search){.name = typed.name, .tag = typed.tag, .match = loose ? &match : NULL},
+		           object, true);
+		if (loose)
+			dp_name_match_fini(&match);
 	}
 	for (unsigned i = 0; t && i < typed.pointers; i++)
-		t = dp_stype_pointer(w, t);
-	return t && typed.is_array ? dp_stype_array(w, t, typed.elements) : t;
+		t = dp_ctype_pointer(t->in ? t->in : &w->basic, t);
+	return t && typed.is_array ? dp_ctype_array(t->in ? t->in : &w->basic, t, typed.elements) : t;
 }
 
-const struct dp_stype *dp_stype_find(struct dp_debug_ctx *w, const char *name, const char *object)
+const struct dp_ctype *dp_debug_ctx_type(struct dp_debug_ctx *w, const char *name, const char *object)
 {
 	struct dp_debug_ctx_name *x;
 	const char *key = dp_arena_printf(&w->arena, "%s|%s", name, object ? object : "");
@@ -227,36 +144,36 @@ const struct dp_stype *dp_stype_find(struct dp_debug_ctx *w, const char *name, c
 
 /* ---- definitions --------------------------------------------------------------------------------------------------------- */
 
-static const struct dp_stype *complete(struct dp_debug_ctx *w, const struct dp_stype *t, bool far)
+static const struct dp_ctype *complete(struct dp_debug_ctx *w, const struct dp_ctype *t, bool far)
 {
-	struct dp_stype *own = (struct dp_stype *)t;
-	if (t->kind != DP_STYPE_RECORD || !t->is_incomplete)
+	struct dp_ctype_copy *own = t->is_incomplete ? dp_ctype_copy_of(t) : NULL;
+	if (!own)
 		return t;
-	if (!t->complete && !(far ? t->looked_far : t->looked) && t->module && t->base.text && *t->base.text) {
+	if (!own->complete && !(far ? own->looked_far : own->looked) && dp_ctype_module(t) && *t->base) {
 		Dwarf_Die die = t->die;
-		struct search s = {.w = w, .name = dp_type_format_base(&w->arena, &die), .tag = t->is_union ? 'u' : 's'};
+		struct dp_type_search s = {.name = dp_type_format_base(&w->arena, &die), .tag = t->is_union ? 'u' : 's'};
 		own->looked = true;
 		own->looked_far |= far;
-		own->complete = (struct dp_stype *)search(w, &s, dp_module_path(t->module), far);
+		own->complete = search(w, &s, dp_module_path(dp_ctype_module(t)), far);
 		if (!own->complete && dp_debug_ctx_is_over(w))
 			own->looked = own->looked_far = false;
 	}
-	return t->complete && !t->complete->is_incomplete ? t->complete : t;
+	return own->complete && !own->complete->is_incomplete ? own->complete : t;
 }
 
-const struct dp_stype *dp_stype_complete(struct dp_debug_ctx *w, const struct dp_stype *t)
+const struct dp_ctype *dp_ctype_complete(struct dp_debug_ctx *w, const struct dp_ctype *t)
 {
 	return complete(w, t, true);
 }
 
-const struct dp_stype *dp_stype_complete_near(struct dp_debug_ctx *w, const struct dp_stype *t)
+const struct dp_ctype *dp_ctype_complete_near(struct dp_debug_ctx *w, const struct dp_ctype *t)
 {
 	return complete(w, t, false);
 }
 
 struct dp_value *dp_value_at(struct dp_debug_ctx *w, const char *type, uint64_t addr, const char *object)
 {
-	const struct dp_stype *t = dp_stype_find(w, type, object);
+	const struct dp_ctype *t = dp_debug_ctx_type(w, type, object);
 	struct dp_value *v = t ? dp_value_create(w, t, NULL) : NULL;
 	if (!v)
 		return NULL;
@@ -267,10 +184,9 @@ struct dp_value *dp_value_at(struct dp_debug_ctx *w, const char *type, uint64_t 
 
 struct dp_value *dp_value_literal(struct dp_debug_ctx *w, const char *type, uint64_t number, const char *object)
 {
-	const struct dp_stype *t = dp_stype_find(w, type, object);
+	const struct dp_ctype *t = dp_debug_ctx_type(w, type, object);
 	struct dp_value *v = NULL;
-	if (t && t->size <= sizeof(number) &&
-	    (t->kind == DP_STYPE_INT || t->kind == DP_STYPE_ENUM || t->kind == DP_STYPE_POINTER || t->kind == DP_STYPE_REFERENCE))
+	if (t && t->size <= sizeof(number) && (t->kind == DP_CTYPE_INT || t->kind == DP_CTYPE_POINTER))
 		v = dp_value_create(w, t, NULL);
 	const char *bytes = v ? dp_arena_copy(&w->arena, (const char *)&number, sizeof(number)) : NULL;
 	if (!bytes)

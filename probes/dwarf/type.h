@@ -9,26 +9,54 @@
 
 enum dp_ctype_kind {
 	DP_CTYPE_VOID,
-	DP_CTYPE_INT, /* integers, characters, bool, enumerations */
-	DP_CTYPE_FLOAT,
+	DP_CTYPE_INT,     /* integers, characters, bool, enumerations; 1, 2, 4 or 8 bytes */
+	DP_CTYPE_FLOAT,   /* 4 or 8 bytes */
 	DP_CTYPE_POINTER, /* also references */
 	DP_CTYPE_ARRAY,
 	DP_CTYPE_RECORD, /* struct, union, class */
-	DP_CTYPE_OTHER,  /* no computation: functions, long double, complex numbers, __int128 (`look` is set for the second and
-	                  * the last) */
+	/* Expressions do not compute with these. */
+	DP_CTYPE_INT128,
+	DP_CTYPE_LONG_DOUBLE, /* x87 */
+	DP_CTYPE_COMPLEX,
+	DP_CTYPE_FUNCTION,
+	DP_CTYPE_MEMBER, /* pointers to data members */
+	DP_CTYPE_METHOD, /* pointers to member functions */
+	DP_CTYPE_OTHER,  /* not supported: bytes */
 };
 struct dp_ctype {
 	enum dp_ctype_kind kind;
-	uint64_t size; /* bytes; 0 if unknown */
-	bool is_signed, is_bool, is_char, is_enum, is_reference, is_union;
-	bool is_word;              /* a register: 64 bits, signed, whatever the other operand is */
-	bool is_long_double;       /* OTHER: x87 */
-	enum dp_display display;   /* of the language's own types; OTHER: of 16-byte types that can be shown
-	                            * (dp_ctype_is_wide()) */
-	const struct dp_ctype *to; /* POINTER, ARRAY; if NULL use dp_ctype_to() */
-	uint64_t count;            /* ARRAY; 0 if unknown */
-	Dwarf_Die die;             /* its debug entry; addr NULL for the language's own types */
-	const char *name;          /* for messages */
+	enum dp_display display; /* of integers by the language's own types; of INT128 and LONG_DOUBLE */
+	bool is_signed, is_bool, is_enum, is_reference, is_union;
+	bool is_char;            /* a character by its encoding */
+	bool is_text;            /* char, signed char: in probes, strings are made of them */
+	bool is_word;            /* a register: 64 bits, signed, whatever the other operand is */
+	bool is_incomplete;      /* RECORD: only declared */
+	bool is_sized;           /* ARRAY: the count is known, be it 0 */
+	bool is_dynamic;         /* ARRAY: the length is computed at run time */
+	uint64_t size;           /* bytes; 0 if unknown */
+	uint64_t count;          /* ARRAY; 0 if unknown */
+	const char *name;        /* without typedefs and qualifiers; may be NULL */
+	const char *text, *base; /* if `in` makes texts: dp_ctype_format(), dp_ctype_format_base() */
+	Dwarf_Die whole;         /* as declared; addr NULL: not in the debug information */
+	Dwarf_Die die;           /* without typedefs and qualifiers; addr NULL: the same */
+	struct dp_ctypes *in;    /* NULL: built into the language */
+	void *owned;             /* for the owner of `in` */
+	/* Made when first asked for: use the functions below. */
+	const struct dp_ctype *to, *pointer;
+	const struct dp_member *member;
+	const struct dp_enumerator *enumerator;
+	uint32_t nmembers, nenumerators;
+	bool members_known, enumerators_known;
+	struct dp_ctype *chain;
+};
+
+/* The types of one module. Each debug entry's type is made once. */
+struct dp_ctypes {
+	struct dp_arena *arena;
+	struct dp_module *module; /* NULL: none; only for the owner */
+	bool makes_texts;         /* as soon as a type is made: the owner must not read files later */
+	unsigned depth;           /* nesting of types under construction */
+	struct dp_ctype **slot;   /* by entry */
 };
 
 extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctype_ulong, dp_ctype_word, dp_ctype_char,
@@ -36,14 +64,15 @@ extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctyp
 /* The types of a system call's result and number. */
 extern const struct dp_ctype dp_ctype_result, dp_ctype_call;
 
-/* The type of entry `die` (DW_AT_type); `void` if it has none. NULL when out of memory. */
-const struct dp_ctype *dp_ctype_of(struct dp_arena *arena, Dwarf_Die *die);
-/* The type that entry `die` describes. */
-const struct dp_ctype *dp_ctype_from(struct dp_arena *arena, Dwarf_Die *die);
-/* The target of a pointer, or the element type of an array. */
-const struct dp_ctype *dp_ctype_to(struct dp_arena *arena, const struct dp_ctype *type);
-const struct dp_ctype *dp_ctype_pointer(struct dp_arena *arena, const struct dp_ctype *to);
-const struct dp_ctype *dp_ctype_array(struct dp_arena *arena, const struct dp_ctype *element, uint64_t count);
+/* The type of entry `die` (DW_AT_type), and the type that entry `die` describes. Never NULL: void if there is none, or no memory.
+ */
+const struct dp_ctype *dp_ctype_of(struct dp_ctypes *in, Dwarf_Die *die);
+const struct dp_ctype *dp_ctype_from(struct dp_ctypes *in, Dwarf_Die *die);
+/* The target of a pointer, or the element type of an array. Never NULL. */
+const struct dp_ctype *dp_ctype_to(const struct dp_ctype *type);
+/* NULL if out of memory. */
+const struct dp_ctype *dp_ctype_pointer(struct dp_ctypes *in, const struct dp_ctype *to);
+const struct dp_ctype *dp_ctype_array(struct dp_ctypes *in, const struct dp_ctype *element, uint64_t count);
 /* A basic C type by its words ("unsigned long int", "uint32_t"), or NULL. */
 const struct dp_ctype *dp_ctype_plain(const char *name);
 static inline bool dp_ctype_is_scalar(const struct dp_ctype *t)
@@ -51,36 +80,47 @@ static inline bool dp_ctype_is_scalar(const struct dp_ctype *t)
 	return t->kind == DP_CTYPE_INT || t->kind == DP_CTYPE_FLOAT || t->kind == DP_CTYPE_POINTER;
 }
 
-/* True for 128-bit integers and long double: they can be shown, but not computed with. */
+/* True for types that probes can show, but not compute with. */
 static inline bool dp_ctype_is_wide(const struct dp_ctype *t)
 {
-	return t->kind == DP_CTYPE_OTHER && t->display != DP_DISPLAY_NUMBER;
+	return t->kind == DP_CTYPE_INT128 || t->kind == DP_CTYPE_LONG_DOUBLE;
 }
-/* OTHER: why its values cannot be read; a static text. */
+
+/* True for types that probes cannot read; dp_ctype_unread() tells why, a static text. */
+static inline bool dp_ctype_is_opaque(const struct dp_ctype *t)
+{
+	return t->kind >= DP_CTYPE_COMPLEX;
+}
 const char *dp_ctype_unread(const struct dp_ctype *t);
 
-/* A member of a record, also of its bases and unnamed members. */
+static inline bool dp_ctype_is_char(const struct dp_ctype *t)
+{
+	return t->kind == DP_CTYPE_INT && t->is_char && t->size == 1;
+}
+
+/* ---- members and enumerators ---- */
+
 struct dp_member {
-	Dwarf_Die die;
-	uint64_t offset;    /* bytes from the record's start */
-	uint64_t bit, bits; /* bits: 0, or width of a bit-field that starts `bit` bits after `offset` */
+	const char *name; /* NULL: a base or unnamed */
 	const struct dp_ctype *type;
-	const char *name;
+	Dwarf_Die die;
+	uint64_t offset;   /* bytes from the record's start */
+	uint8_t bit, bits; /* bits: 0, or width of a bit-field that starts `bit` bits after `offset` */
+	bool is_base, is_artificial;
 	/* In a virtual base: `offset` counts from that base. The object at offset `before` has the base's location at run
 	 * time. */
 	bool is_virtual;
 	uint64_t before;
-	Dwarf_Die base; /* addr NULL: location unknown */
+	const struct dp_member *base; /* NULL: location unknown */
 };
-bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, const char *name, struct dp_member *ret);
-/* Calls `each` for every direct member until it returns false. Bases are members without a name. */
-void dp_ctype_members(struct dp_arena *arena, const struct dp_ctype *record, bool (*each)(const struct dp_member *m, void *data),
-                      void *data);
+/* The direct members; returns their number. */
+size_t dp_ctype_members(const struct dp_ctype *record, const struct dp_member **ret);
+/* Finds a member, also of bases and unnamed members. */
+bool dp_ctype_member(const struct dp_ctype *record, const char *name, struct dp_member *ret);
+size_t dp_ctype_enumerators(const struct dp_ctype *type, const struct dp_enumerator **ret);
 
-/* type_format.c: the type in C or C++ syntax; an array of it; its base without pointers, arrays and qualifiers. In the arena;
- * never NULL. */
-const char *dp_type_format(struct dp_arena *arena, Dwarf_Die *type);
-const char *dp_type_format_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n);
+/* type_format.c: the type in C or C++ syntax; its base without pointers, arrays and qualifiers. In the arena; never NULL. */
+const char *dp_ctype_format(struct dp_arena *arena, const struct dp_ctype *type);
 const char *dp_type_format_base(struct dp_arena *arena, Dwarf_Die *type);
 
 /* ---- debug entries ---- */

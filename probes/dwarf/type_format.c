@@ -245,22 +245,29 @@ static const char *spell(struct spelling *s, Dwarf_Die *die, const char *inner)
 	return text ? text : "";
 }
 
-const char *dp_type_format(struct dp_arena *arena, Dwarf_Die *type)
+/* The declarator of a type that is not in the debug information, around `inner`. */
+static const char *declarator(struct dp_arena *arena, const struct dp_ctype *type, const char *inner)
 {
-	struct spelling s = {.arena = arena};
-	return type->addr ? spell(&s, type, "") : "void";
+	const unsigned long long n = type->count;
+	if (type->kind == DP_CTYPE_POINTER)
+		return dp_arena_printf(arena, "*%.*s", TEXT_MAX, inner);
+	if (*inner == '*')
+		return dp_arena_printf(arena, "(%.*s)[%llu]", TEXT_MAX, inner, n);
+	return dp_arena_printf(arena, "%.*s[%llu]", TEXT_MAX, inner, n);
 }
 
-const char *dp_type_format_array(struct dp_arena *arena, Dwarf_Die *element, const uint64_t *count, size_t n)
+const char *dp_ctype_format(struct dp_arena *arena, const struct dp_ctype *type)
 {
 	struct spelling s = {.arena = arena};
-	struct dp_buf b;
-	dp_buf_init(&b);
-	for (size_t i = 0; i < n; i++)
-		dp_buf_printf(&b, "[%llu]", (unsigned long long)count[i]);
-	const char *text = element->addr ? spell(&s, element, dp_buf_str(&b)) : join(&s, "void", dp_buf_str(&b));
-	dp_buf_fini(&b);
-	return text;
+	const char *inner = "";
+	for (; inner && !type->whole.addr && type->to; type = type->to)
+		inner = declarator(arena, type, inner);
+	Dwarf_Die die = type->whole;
+	if (inner && *inner == '*' && die.addr && binds_tighter(&die))
+		inner = dp_arena_printf(arena, "(%.*s)", TEXT_MAX, inner);
+	if (!inner)
+		return "";
+	return die.addr ? spell(&s, &die, inner) : join(&s, type->name ? type->name : "void", inner);
 }
 
 /* Strips pointers, arrays and qualifiers; keeps a typedef's name. */

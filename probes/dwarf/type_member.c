@@ -5,25 +5,25 @@
 #include <dwarf.h>
 #include <string.h>
 
-enum { NESTING_MAX = 16, MEMBERS_MAX = 4096 };
+enum { NESTING_MAX = 16, MEMBERS_MAX = 4096, ENUMERATORS_MAX = 4096 };
 
 static void bit_field(Dwarf_Die *die, struct dp_member *m)
 {
-	uint64_t bits = 0, at, storage = m->type->size;
+	uint64_t bits = 0, at, first = 0, storage = m->type->size;
 	if (!dp_die_unsigned(die, DW_AT_bit_size, &bits) || !bits || bits > 64)
 		return;
-	m->bits = bits;
+	m->bits = (uint8_t)bits;
 	if (dp_die_unsigned(die, DW_AT_data_bit_offset, &at)) {
-		m->offset = at / 8;
-		m->bit = at % 8;
+		m->offset = 0;
+		first = at;
 	} else if (dp_die_unsigned(die, DW_AT_bit_offset, &at)) {
 		/* DWARF 3: counts from the most significant bit of a storage unit. */
 		dp_die_unsigned(die, DW_AT_byte_size, &storage);
 		if (at + bits <= storage * 8)
-			m->bit = storage * 8 - at - bits;
+			first = storage * 8 - at - bits;
 	}
-	m->offset += m->bit / 8;
-	m->bit %= 8;
+	m->offset += first / 8;
+	m->bit = first % 8;
 }
 
 /* The location is a number. An expression belongs to a virtual base (or in DWARF 2 is plus_uconst). */
@@ -47,43 +47,59 @@ static bool place_of(Dwarf_Die *die, uint64_t *ret)
 	return true;
 }
 
-static bool member_of(struct dp_arena *arena, Dwarf_Die *die, struct dp_member *ret)
+static void fill(struct dp_ctypes *in, Dwarf_Die *die, bool is_base, struct dp_member *m)
 {
-	const int tag = dwarf_tag(die);
-	const bool base = tag == DW_TAG_inheritance;
-	if (!base && (tag != DW_TAG_member || dp_die_flag(die, DW_AT_external) || dp_die_flag(die, DW_AT_declaration)))
-		return false;
-	*ret = (struct dp_member){.die = *die, .type = dp_ctype_of(arena, die), .name = base ? NULL : dwarf_diename(die)};
-	if (!ret->type)
-		return false;
-	ret->is_virtual = !place_of(die, &ret->offset);
-	if (ret->is_virtual && base)
-		ret->base = *die;
-	bit_field(die, ret);
-	return true;
+	const char *name = is_base ? NULL : dwarf_diename(die);
+	*m = (struct dp_member){.name = name && *name ? name : NULL,
+	                        .type = dp_ctype_of(in, die),
+	                        .die = *die,
+	                        .is_base = is_base,
+	                        .is_artificial = dp_die_flag(die, DW_AT_artificial)};
+	m->is_virtual = !place_of(die, &m->offset);
+	m->base = m->is_virtual && is_base ? m : NULL;
+	bit_field(die, m);
 }
 
-void dp_ctype_members(struct dp_arena *arena, const struct dp_ctype *record, bool (*each)(const struct dp_member *m, void *data),
-                      void *data)
+/* Fills in the members, or only counts them if `ret` is NULL. */
+static uint32_t walk(const struct dp_ctype *record, struct dp_member *ret)
 {
 	Dwarf_Die die = record->die, child;
-	struct dp_member m;
-	unsigned n = 0;
+	uint32_t n = 0;
+	unsigned steps = 0;
 	if (!die.addr || dwarf_child(&die, &child))
-		return;
+		return 0;
 	do {
-		if (member_of(arena, &child, &m) && !each(&m, data))
-			return;
-	} while (n++ < MEMBERS_MAX && !dwarf_siblingof(&child, &child));
+		const int tag = dwarf_tag(&child);
+		const bool is_base = tag == DW_TAG_inheritance;
+		if (!is_base &&
+		    (tag != DW_TAG_member || dp_die_flag(&child, DW_AT_external) || dp_die_flag(&child, DW_AT_declaration)))
+			continue;
+		if (ret)
+			fill(record->in, &child, is_base, &ret[n]);
+		n++;
+	} while (steps++ < MEMBERS_MAX && !dwarf_siblingof(&child, &child));
+	return n;
+}
+
+size_t dp_ctype_members(const struct dp_ctype *record, const struct dp_member **ret)
+{
+	struct dp_ctype *own = (struct dp_ctype *)record;
+	if (record->kind == DP_CTYPE_RECORD && !record->members_known) {
+		const uint32_t n = walk(record, NULL);
+		struct dp_member *m = n ? dp_arena_alloc(record->in->arena, n * sizeof(*m)) : NULL;
+		own->members_known = true;
+		own->member = m;
+		own->nmembers = m ? walk(record, m) : 0;
+	}
+	*ret = record->member;
+	return record->nmembers;
 }
 
 struct search {
-	struct dp_arena *arena;
 	const char *name;
 	struct dp_member *ret;
 	struct dp_member at; /* the searched record within the outermost one */
 	unsigned depth;
-	bool found;
 };
 
 /* Combines a member with its outer one. A virtual base in a virtual base has no location that one computation gives. */
@@ -92,7 +108,7 @@ static struct dp_member inside(const struct dp_member *outer, const struct dp_me
 	struct dp_member r = *m;
 	r.is_virtual |= outer->is_virtual;
 	if (m->is_virtual && outer->is_virtual)
-		r.base.addr = NULL;
+		r.base = NULL;
 	else if (m->is_virtual)
 		r.before += outer->offset;
 	else
@@ -104,27 +120,49 @@ static struct dp_member inside(const struct dp_member *outer, const struct dp_me
 	return r;
 }
 
-static bool look(const struct dp_member *m, void *data)
+static bool search(const struct search *s, const struct dp_ctype *record)
 {
-	struct search *s = data;
-	if (m->name && !strcmp(m->name, s->name)) {
-		*s->ret = inside(&s->at, m);
-		s->found = true;
-		return false;
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(record, &m);
+	for (size_t i = 0; i < n; i++) {
+		const struct search inner = {s->name, s->ret, inside(&s->at, &m[i]), s->depth + 1};
+		if (m[i].name && !strcmp(m[i].name, s->name)) {
+			*s->ret = inner.at;
+			return true;
+		}
+		if (!m[i].name && s->depth < NESTING_MAX && search(&inner, m[i].type))
+			return true;
 	}
-	if ((m->name && *m->name) || m->type->kind != DP_CTYPE_RECORD || s->depth >= NESTING_MAX)
-		return true;
-	struct search inner = *s;
-	inner.at = inside(&s->at, m);
-	inner.depth++;
-	dp_ctype_members(s->arena, m->type, look, &inner);
-	s->found = inner.found;
-	return !s->found;
+	return false;
 }
 
-bool dp_ctype_member(struct dp_arena *arena, const struct dp_ctype *record, const char *name, struct dp_member *ret)
+bool dp_ctype_member(const struct dp_ctype *record, const char *name, struct dp_member *ret)
 {
-	struct search s = {.arena = arena, .name = name, .ret = ret};
-	dp_ctype_members(arena, record, look, &s);
-	return s.found;
+	return search(&(struct search){.name = name, .ret = ret}, record);
+}
+
+/* ---- enumerators ---- */
+
+size_t dp_ctype_enumerators(const struct dp_ctype *type, const struct dp_enumerator **ret)
+{
+	struct dp_ctype *own = (struct dp_ctype *)type;
+	Dwarf_Die die = type->die, first, child;
+	if (type->is_enum && !type->enumerators_known && die.addr && !dwarf_child(&die, &first)) {
+		uint32_t n = 0;
+		for (child = first; n++ < ENUMERATORS_MAX && !dwarf_siblingof(&child, &child);)
+			;
+		struct dp_enumerator *x = dp_arena_alloc(type->in->arena, n * sizeof(*x));
+		own->enumerators_known = true;
+		own->enumerator = x;
+		child = first;
+		do {
+			const char *name = x && dwarf_tag(&child) == DW_TAG_enumerator ? dwarf_diename(&child) : NULL;
+			if (name && dp_die_enumerator(&child, type->is_signed, &x->value)) {
+				x++->name = name;
+				own->nenumerators++;
+			}
+		} while (--n && !dwarf_siblingof(&child, &child));
+	}
+	*ret = type->enumerator;
+	return type->nenumerators;
 }

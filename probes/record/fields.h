@@ -35,7 +35,7 @@ enum dp_source_kind {
 
 struct dp_enumerator { /* a name of a value */
 	uint64_t value; /* sign-extended */
-	char *name;
+	const char *name;
 };
 struct dp_enumeration { /* the enumerators of one enum, in one allocation */
 	const struct dp_enumerator *item;

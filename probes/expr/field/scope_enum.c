@@ -2,11 +2,8 @@
 /* Copies an enumeration's names and values into one block, which outlives the debug information. */
 #include "probes/expr/field/scope_fields.h"
 
-#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ENUMERATORS_MAX = 4096 };
 
 /* Flags are single bits, one of them above the first two: more than a count from 0. */
 static bool is_flags(const struct dp_enumeration *e)
@@ -21,44 +18,25 @@ static bool is_flags(const struct dp_enumeration *e)
 	return highest > 2;
 }
 
-static size_t measure(Dwarf_Die *first, size_t *n)
-{
-	size_t text = 0;
-	Dwarf_Die die = *first;
-	*n = 0;
-	do {
-		const char *name = dwarf_diename(&die);
-		if (name) {
-			text += strlen(name) + 1;
-			++*n;
-		}
-	} while (*n < ENUMERATORS_MAX && !dwarf_siblingof(&die, &die));
-	return text;
-}
-
 const struct dp_enumeration *dp_enumeration_of(const struct dp_ctype *type)
 {
-	Dwarf_Die die = type->die, first;
-	size_t n;
-	if (!type->is_enum || !die.addr || dwarf_child(&die, &first))
-		return NULL;
-	const size_t text = measure(&first, &n);
+	const struct dp_enumerator *from;
+	const size_t n = dp_ctype_enumerators(type, &from);
+	size_t text = 0;
 	struct block {
 		struct dp_enumeration e;
 		struct dp_enumerator item[];
-	} *b = calloc(1, sizeof(*b) + n * sizeof(b->item[0]) + text);
-	if (!b)
+	} * b;
+	for (size_t i = 0; i < n; i++)
+		text += strlen(from[i].name) + 1;
+	if (!n || !(b = calloc(1, sizeof(*b) + n * sizeof(b->item[0]) + text)))
 		return NULL;
+	b->e = (struct dp_enumeration){.item = b->item, .n = n};
 	char *at = (char *)(b->item + n);
-	b->e.item = b->item;
-	die = first;
-	do {
-		const char *name = dwarf_diename(&die);
-		if (!name || b->e.n >= n || !dp_die_enumerator(&die, type->is_signed, &b->item[b->e.n].value))
-			continue;
-		b->item[b->e.n++].name = at;
-		at = stpcpy(at, name) + 1;
-	} while (!dwarf_siblingof(&die, &die));
+	for (size_t i = 0; i < n; i++) {
+		b->item[i] = (struct dp_enumerator){from[i].value, at};
+		at = stpcpy(at, from[i].name) + 1;
+	}
 	b->e.flags = is_flags(&b->e);
 	return &b->e;
 }

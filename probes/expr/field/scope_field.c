@@ -110,7 +110,7 @@ static void describe(struct dp_field *f, const struct dp_operand *o)
 	                                        : DP_TYPE_UINT;
 	f->size = t->kind == DP_CTYPE_POINTER || !t->size || t->size > 8 ? 8 : (uint32_t)t->size;
 	f->hex = t->kind == DP_CTYPE_POINTER;
-	f->display = t->is_bool ? DP_DISPLAY_BOOL : t->is_char ? DP_DISPLAY_CHAR : t->display;
+	f->display = t->is_bool ? DP_DISPLAY_BOOL : t->is_text ? DP_DISPLAY_CHAR : t->display;
 	f->names = dp_enumeration_of(t);
 	/* A register alone is shown as bits, not as a number. */
 	if (t->is_word && o->value && o->value->kind == DP_EXPR_REG) {

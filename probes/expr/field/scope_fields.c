@@ -17,13 +17,13 @@ static bool add_variable(struct dp_variable *v, void *data)
 {
 	struct all *all = data;
 	struct dp_scope *s = all->m->s;
-	struct dp_operand o = {.type = dp_ctype_of(&s->arena, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
+	struct dp_operand o = {.type = dp_ctype_of(&s->types, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
 	const char *absent = NULL;
 	if (!o.type || !all->m->budget)
 		return false;
 	if (o.type->is_reference) {
 		struct dp_expr *addr = dp_storage_read(&s->arena, &o.storage, 8, false, &absent);
-		const struct dp_ctype *to = dp_ctype_to(&s->arena, o.type);
+		const struct dp_ctype *to = dp_ctype_to(o.type);
 		o.type = to ? to : o.type;
 		o.storage = absent ? dp_storage_none(&s->arena, absent) : dp_storage_memory(&s->arena, addr);
 	}

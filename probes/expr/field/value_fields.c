@@ -16,8 +16,8 @@ struct flatten {
 	const struct dp_operand *record;
 	const char *name, *label, *join;
 	unsigned depth, unnamed;
-	struct dp_error *err;
 };
+static struct dp_error *flatten(const struct flatten *f);
 
 /* The position after the bracket that closes the one at `text`. */
 static const char *behind(const char *text)
@@ -62,28 +62,29 @@ static const char *as_base(struct dp_arena *a, const char *label)
 }
 
 /* Bases and unnamed members are replaced by their members. */
-static bool flatten_member(const struct dp_member *member, void *data)
+static struct dp_error *flatten_member(const struct flatten *f, const struct dp_member *member)
 {
-	struct flatten *f = data;
 	struct dp_arena *a = &f->m->s->arena;
 	const struct dp_operand o = dp_operand_member(f->m->s, f->record, member);
-	Dwarf_Die die = member->die;
-	if (!f->m->budget)
-		return false;
-	if (dp_die_flag(&die, DW_AT_artificial)) /* the pointer to the virtual table */
-		return true;
-	if (!member->name || !*member->name) {
+	if (member->is_artificial) /* the pointer to the virtual table */
+		return NULL;
+	if (!member->name) {
 		struct flatten inner = *f;
 		inner.record = &o;
-		if (o.type->kind == DP_CTYPE_RECORD && ++inner.unnamed < 8)
-			dp_ctype_members(a, o.type, flatten_member, &inner);
-		f->err = inner.err;
-		return !f->err;
+		return ++inner.unnamed < 8 ? flatten(&inner) : NULL;
 	}
 	const char *label = dp_arena_printf(a, "%s%s%s", f->label, f->join, member->name);
 	const char *name = f->name ? dp_arena_printf(a, "%s_%s", f->name, member->name) : NULL;
-	f->err = label && (name || !f->name) ? dp_fields_of(f->m, name, label, o, f->depth + 1) : dp_error_nomem();
-	return !f->err;
+	return label && (name || !f->name) ? dp_fields_of(f->m, name, label, o, f->depth + 1) : dp_error_nomem();
+}
+
+static struct dp_error *flatten(const struct flatten *f)
+{
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(f->record->type, &m);
+	for (size_t i = 0; i < n && f->m->budget; i++)
+		DP_TRY(flatten_member(f, &m[i]));
+	return NULL;
 }
 
 static struct dp_error *record_fields(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
@@ -103,8 +104,7 @@ static struct dp_error *record_fields(struct dp_fields_maker *m, const char *nam
 		return dp_error_nomem();
 	if (!o.type->size)
 		return dp_field_absent(m, name, label, o.type, "of a type that is only declared");
-	dp_ctype_members(&m->s->arena, o.type, flatten_member, &f);
-	return f.err;
+	return flatten(&f);
 }
 
 static struct dp_error *element_fields(struct dp_fields_maker *m, const char *name, const char *label, struct dp_operand o,
@@ -131,14 +131,12 @@ static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name
                                      unsigned depth)
 {
 	const char *absent = NULL;
-	const struct dp_ctype *to = dp_ctype_to(&m->s->arena, o.type);
-	if (!to)
-		return dp_error_nomem();
+	const struct dp_ctype *to = dp_ctype_to(o.type);
 	struct dp_expr *addr = dp_storage_address(&m->s->arena, &o.storage, &absent);
 	const bool byte = to->kind == DP_CTYPE_INT && to->size == 1 && !to->is_bool && !to->is_enum;
 	if (o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)
 		return dp_field_absent(m, name, label, o.type, o.storage.piece->absent);
-	if (byte && addr && to->is_char && !o.is_slice)
+	if (byte && addr && to->is_text && !o.is_slice)
 		return dp_field_text(m, name, label, addr, o.type->count && o.type->count < BYTES_SHOWN ? o.type->count : 0);
 	if (byte && addr && o.type->count) {
 		const uint64_t limit = o.is_slice ? BYTES_MAX : BYTES_SHOWN;
@@ -170,8 +168,8 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 		return dp_field_absent(m, name, label, o.type, o.absent);
 	if (o.is_comm || (o.value && o.value->kind == DP_EXPR_FACT && o.value->value == DP_FACT_TIME))
 		return dp_field_absent(m, name, label, &dp_ctype_int, "every event has it already");
-	const struct dp_ctype *to = o.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(&m->s->arena, o.type) : NULL;
-	if (o.is_str || (to && to->is_char))
+	const struct dp_ctype *to = o.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(o.type) : NULL;
+	if (o.is_str || (to && to->is_text))
 		return dp_field_text(m, name, label, o.value, o.length);
 	return dp_field_scalar(m, name, label, o);
 }

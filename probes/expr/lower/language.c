@@ -37,7 +37,7 @@ static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is
 
 static struct dp_error *anywhere(struct dp_scope *scope, const char *text, bool is_condition, struct dp_expr **ret)
 {
-	struct dp_scope none = {.asked = true};
+	struct dp_scope none = {.asked = true, .types.arena = &none.arena};
 	if (scope)
 		return scope_expr(scope, text, is_condition, ret);
 	none.no_debug = dp_error(DP_TAG_NO_DEBUG_INFO, "names of the program can be used only at a probe's place");

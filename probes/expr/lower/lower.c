@@ -37,9 +37,9 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 		read_scalar(s, o);
 		break;
 	case DP_CTYPE_ARRAY: {
-		const struct dp_ctype *to = dp_ctype_to(&s->arena, o->type);
+		const struct dp_ctype *to = dp_ctype_to(o->type);
 		o->value = dp_storage_address(&s->arena, &o->storage, &o->absent);
-		o->type = to ? dp_ctype_pointer(&s->arena, to) : NULL;
+		o->type = to ? dp_ctype_pointer(&s->types, to) : NULL;
 		break;
 	}
 	case DP_CTYPE_RECORD:
@@ -47,8 +47,8 @@ struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, st
 	default:
 		if (dp_ctype_is_wide(o->type))
 			return dp_lex_error(s->text, ast->at, "a %s can be shown (-t), not computed with%s",
-			                    o->type->is_long_double ? "long double" : "128-bit integer",
-			                    o->type->is_long_double ? "" : "; its low half is (long)x");
+			                    o->type->kind == DP_CTYPE_LONG_DOUBLE ? "long double" : "128-bit integer",
+			                    o->type->kind == DP_CTYPE_LONG_DOUBLE ? "" : "; its low half is (long)x");
 		o->absent = dp_ctype_unread(o->type);
 	}
 	if (!o->type || (!o->value && !o->absent))
@@ -103,7 +103,7 @@ static void follow_reference(struct dp_scope *s, struct dp_operand *o)
 {
 	const char *absent = NULL;
 	const struct dp_ctype *to;
-	if (!o->type->is_reference || !(to = dp_ctype_to(&s->arena, o->type)))
+	if (!o->type->is_reference || !(to = dp_ctype_to(o->type)))
 		return;
 	struct dp_expr *addr = dp_storage_read(&s->arena, &o->storage, 8, false, &absent);
 	o->type = to;
@@ -120,26 +120,18 @@ struct dp_operand dp_operand_member(struct dp_scope *s, const struct dp_operand 
 	return o;
 }
 
-struct names {
-	struct dp_suggest suggest;
-};
-
-static bool offer_member(const struct dp_member *m, void *data)
-{
-	struct names *names = data;
-	if (m->name)
-		dp_suggest_offer(&names->suggest, m->name, strlen(m->name));
-	return true;
-}
-
 static struct dp_error *no_member(struct dp_scope *s, const struct dp_ast *ast, const struct dp_ctype *type, const char *name)
 {
-	struct names names;
+	struct dp_suggest suggest;
 	struct dp_buf help, message;
-	dp_suggest_init(&names.suggest, name, strlen(name));
-	dp_ctype_members(&s->arena, type, offer_member, &names);
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(type, &m);
+	dp_suggest_init(&suggest, name, strlen(name));
+	for (size_t i = 0; i < n; i++)
+		if (m[i].name)
+			dp_suggest_offer(&suggest, m[i].name, strlen(m[i].name));
 	dp_buf_init(&help);
-	dp_suggest_print(&names.suggest, &help);
+	dp_suggest_print(&suggest, &help);
 	dp_buf_init(&message);
 	dp_buf_printf(&message, "%s has no member '%s'%s%s", type->name ? type->name : "the record", name,
 	              type->size ? "" : ": the debug information only declares it", dp_buf_str(&help));
@@ -157,7 +149,7 @@ struct dp_error *dp_lower_member(struct dp_scope *s, const struct dp_ast *ast, s
 	if (record.type->kind != DP_CTYPE_RECORD)
 		return dp_lex_error(s->text, ast->at, "'%s' needs a struct, union or class before it, not %s", name,
 		                    record.type->name ? record.type->name : "something else");
-	if (!dp_ctype_member(&s->arena, record.type, name, &m))
+	if (!dp_ctype_member(record.type, name, &m))
 		return no_member(s, ast, record.type, name);
 	*ret = dp_operand_member(s, &record, &m);
 	return NULL;
@@ -170,9 +162,7 @@ struct dp_error *dp_lower_deref(struct dp_scope *s, const struct dp_ast *ast, st
 	if (pointer.type->kind != DP_CTYPE_POINTER)
 		return dp_lex_error(s->text, ast->at, "this is not a pointer; cast it to one: *(int *)%s",
 		                    pointer.type->is_word ? "$rdi" : "p");
-	const struct dp_ctype *to = dp_ctype_to(&s->arena, pointer.type);
-	if (!to)
-		return dp_error_nomem();
+	const struct dp_ctype *to = dp_ctype_to(pointer.type);
 	if (to->kind == DP_CTYPE_VOID)
 		return dp_lex_error(s->text, ast->at, "a void pointer has no target type: cast it first");
 	*ret = (struct dp_operand){.type = to, .is_place = true};
@@ -210,9 +200,8 @@ static struct dp_error *lower_index(struct dp_scope *s, const struct dp_ast *ast
 	DP_TRY(dp_lower_value(s, ast->b, &index));
 	if (index.type->kind != DP_CTYPE_INT)
 		return dp_lex_error(s->text, ast->b->at, "an index must be an integer");
-	const struct dp_ctype *to = base.type->kind == DP_CTYPE_ARRAY || base.type->kind == DP_CTYPE_POINTER
-	                                    ? dp_ctype_to(&s->arena, base.type)
-	                                    : NULL;
+	const struct dp_ctype *to =
+	        base.type->kind == DP_CTYPE_ARRAY || base.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(base.type) : NULL;
 	if (!to || !to->size)
 		return dp_lex_error(s->text, ast->at, "only arrays and pointers to objects of known size have elements");
 	if (base.type->kind == DP_CTYPE_ARRAY && dp_build_is_const(index.value, &i) &&
@@ -237,7 +226,7 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 	const uint64_t from = ast->b->value, to = ast->c->value;
 	DP_TRY(dp_lower(s, ast->a, &base));
 	const bool array = base.type->kind == DP_CTYPE_ARRAY;
-	const struct dp_ctype *type = array || base.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(&s->arena, base.type) : NULL;
+	const struct dp_ctype *type = array || base.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(base.type) : NULL;
 	if (!type || !type->size)
 		return dp_lex_error(s->text, ast->at, "only arrays and pointers to objects of known size have elements");
 	if (from >= to || to - from > 1024)
@@ -245,7 +234,7 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 	if (!array)
 		DP_TRY(dp_lower_deref(s, ast, base, &base));
 	*ret = element(base, type, from);
-	ret->type = dp_ctype_array(&s->arena, type, to - from);
+	ret->type = dp_ctype_array(&s->types, type, to - from);
 	ret->is_slice = true;
 	return ret->type ? NULL : dp_error_nomem();
 }
@@ -275,8 +264,8 @@ static struct dp_error *no_type(struct dp_scope *s, const struct dp_ast_type *ty
 /* C converts a 128-bit integer to a narrower one by dropping the upper bits. */
 static void take_low_half(struct dp_scope *s, struct dp_operand *o, const struct dp_ctype *to)
 {
-	if (!o->is_place || o->bits || !dp_ctype_is_wide(o->type) || o->type->is_long_double || to->kind != DP_CTYPE_INT ||
-	    to->is_bool)
+	if (!o->is_place || o->bits || !dp_ctype_is_wide(o->type) || o->type->kind == DP_CTYPE_LONG_DOUBLE ||
+	    to->kind != DP_CTYPE_INT || to->is_bool)
 		return;
 	o->value = dp_storage_read(&s->arena, &o->storage, 8, false, &o->absent);
 	o->type = &dp_ctype_ulong;
@@ -336,7 +325,7 @@ static struct dp_error *address_of(struct dp_scope *s, const struct dp_ast *ast,
 	DP_TRY(dp_lower(s, ast->a, &o));
 	if (!o.is_place || o.bits)
 		return dp_lex_error(s->text, ast->at, o.bits ? "a bit-field has no address" : "this has no address");
-	*ret = (struct dp_operand){.type = dp_ctype_pointer(&s->arena, o.type)};
+	*ret = (struct dp_operand){.type = dp_ctype_pointer(&s->types, o.type)};
 	ret->value = dp_storage_address(&s->arena, &o.storage, &ret->absent);
 	return ret->type ? NULL : dp_error_nomem();
 }

@@ -204,8 +204,8 @@ static struct dp_error *pointer_arithmetic(struct dp_scope *s, const struct dp_a
 	struct dp_arena *a = &s->arena;
 	const bool left = p->a.type->kind == DP_CTYPE_POINTER, right = p->b.type->kind == DP_CTYPE_POINTER;
 	const struct dp_operand *pointer = left ? &p->a : &p->b, *number = left ? &p->b : &p->a;
-	const struct dp_ctype *to = dp_ctype_to(a, pointer->type);
-	const uint64_t size = to && to->size ? to->size : 1;
+	const struct dp_ctype *to = dp_ctype_to(pointer->type);
+	const uint64_t size = to->size ? to->size : 1;
 	if (is_comparison(ast->op)) {
 		*ret = (struct dp_operand){.type = &dp_ctype_int};
 		ret->value = dp_build_binary(a, integer_op(ast->op, false), p->a.value, p->b.value);

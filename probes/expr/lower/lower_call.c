@@ -46,7 +46,7 @@ static struct dp_operand typed(struct dp_scope *s, unsigned n, enum dp_call_kind
 		o.type = &dp_ctype_void_pointer;
 		break;
 	case DP_CALL_STRING:
-		o.type = has_room(s) ? dp_ctype_pointer(a, &dp_ctype_char) : NULL;
+		o.type = has_room(s) ? dp_ctype_pointer(&s->types, &dp_ctype_char) : NULL;
 		o.type = o.type ? o.type : &dp_ctype_void_pointer;
 		break;
 	}

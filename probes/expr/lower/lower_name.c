@@ -147,7 +147,7 @@ static void result(struct dp_scope *s, struct dp_operand *ret)
 		ret->absent = "the function ends in a jump to another function, which has yet to compute the result";
 	if (!function || ret->absent)
 		return;
-	ret->type = dp_ctype_of(&s->arena, function);
+	ret->type = dp_ctype_of(&s->types, function);
 	ret->is_place = true;
 	if (!ret->type || ret->type->kind == DP_CTYPE_VOID) {
 		machine_word(ret, NULL);
@@ -203,8 +203,7 @@ static void variable(struct dp_scope *s, struct dp_variable *v, struct dp_operan
 		*ret = (struct dp_operand){.type = v->type, .value = dp_build_const(&s->arena, v->value), .is_enumerator = is_c(s)};
 		return;
 	}
-	const struct dp_ctype *type = dp_ctype_of(&s->arena, &v->die);
-	*ret = (struct dp_operand){.type = type ? type : &dp_ctype_void, .is_place = true, .storage = dp_variable_storage(s, v)};
+	*ret = (struct dp_operand){.type = dp_ctype_of(&s->types, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
 	ret->type = dp_type_complete(s, ret->type);
 }
 
@@ -225,7 +224,7 @@ static bool this_member(struct dp_scope *s, const char *name, struct dp_operand 
 	if (err)
 		return false;
 	object.type = dp_type_complete(s, object.type);
-	if (object.type->kind != DP_CTYPE_RECORD || !dp_ctype_member(&s->arena, object.type, name, &m))
+	if (object.type->kind != DP_CTYPE_RECORD || !dp_ctype_member(object.type, name, &m))
 		return false;
 	*ret = dp_operand_member(s, &object, &m);
 	return true;

@@ -12,9 +12,7 @@ enum abi_class { CLASS_NONE, CLASS_SSE, CLASS_INTEGER, CLASS_MEMORY, CLASS_UNKNO
 enum { EIGHTBYTE = 8, NESTING_MAX = 8, INTEGERS = 6, VECTORS = 8 };
 
 struct classes {
-	struct dp_scope *s;
 	enum abi_class eightbyte[2];
-	uint64_t offset;
 	unsigned depth;
 };
 
@@ -29,28 +27,21 @@ static void merge(struct classes *c, uint64_t offset, uint64_t size, enum abi_cl
 		*at = class;
 }
 
-static bool classify_member(const struct dp_member *m, void *data)
-{
-	struct classes *c = data;
-	if (m->is_virtual)
-		c->eightbyte[0] = CLASS_MEMORY;
-	else if (m->bits)
-		merge(c, c->offset + m->offset, 1, CLASS_INTEGER);
-	else
-		classify(c, m->type, c->offset + m->offset);
-	return true;
-}
-
 static void classify_record(struct classes *c, const struct dp_ctype *t, uint64_t offset)
 {
-	struct classes inner = *c;
-	if (++inner.depth > NESTING_MAX) {
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(t, &m);
+	if (c->depth++ >= NESTING_MAX)
 		c->eightbyte[0] = CLASS_UNKNOWN;
-		return;
-	}
-	inner.offset = offset;
-	dp_ctype_members(&c->s->arena, t, classify_member, &inner);
-	memcpy(c->eightbyte, inner.eightbyte, sizeof(c->eightbyte));
+	else
+		for (size_t i = 0; i < n; i++)
+			if (m[i].is_virtual)
+				c->eightbyte[0] = CLASS_MEMORY;
+			else if (m[i].bits)
+				merge(c, offset + m[i].offset, 1, CLASS_INTEGER);
+			else
+				classify(c, m[i].type, offset + m[i].offset);
+	c->depth--;
 }
 
 static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offset)
@@ -64,16 +55,12 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 	case DP_CTYPE_FLOAT:
 		merge(c, offset, t->size, CLASS_SSE);
 		break;
-	case DP_CTYPE_OTHER:
-		if (!dp_ctype_is_wide(t) || t->is_long_double) {
-			c->eightbyte[0] = CLASS_UNKNOWN;
-			break;
-		}
+	case DP_CTYPE_INT128:
 		merge(c, offset, EIGHTBYTE, CLASS_INTEGER);
 		merge(c, offset + EIGHTBYTE, EIGHTBYTE, offset % 16 ? CLASS_MEMORY : CLASS_INTEGER);
 		break;
 	case DP_CTYPE_ARRAY:
-		to = dp_ctype_to(&c->s->arena, t);
+		to = dp_ctype_to(t);
 		for (uint64_t i = 0; to && i < t->count && i * to->size < 2 * EIGHTBYTE; i++)
 			classify(c, to, offset + i * to->size);
 		break;
@@ -93,13 +80,12 @@ static bool by_reference(const struct dp_ctype *t)
 	return die.addr && dp_die_unsigned(&die, DW_AT_calling_convention, &convention) && convention == DW_CC_pass_by_reference;
 }
 
-static struct classes classes_of(struct dp_scope *s, const struct dp_ctype *t)
+static struct classes classes_of(const struct dp_ctype *t)
 {
-	struct classes c = {.s = s};
-	if (t->is_long_double)
+	struct classes c = {0};
+	if (t->kind == DP_CTYPE_LONG_DOUBLE)
 		c.eightbyte[0] = CLASS_MEMORY; /* as an argument; a result is in x87 registers */
-	else if (t->kind == DP_CTYPE_VOID || (t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t)) ||
-	         (t->kind == DP_CTYPE_RECORD && !t->size))
+	else if (t->kind == DP_CTYPE_VOID || dp_ctype_is_opaque(t) || (t->kind == DP_CTYPE_RECORD && !t->size))
 		c.eightbyte[0] = CLASS_UNKNOWN;
 	else if (t->size > 2 * EIGHTBYTE)
 		c.eightbyte[0] = CLASS_MEMORY;
@@ -126,46 +112,38 @@ static struct dp_expr *next_register(struct dp_scope *s, struct passing *p, enum
 }
 
 struct alignment {
-	struct dp_scope *s;
 	uint64_t bytes;
 	unsigned depth;
 	bool unknown;
 };
 
-static void align_to(struct alignment *a, const struct dp_ctype *t);
-
-static bool align_member(const struct dp_member *m, void *data)
+/* The entry's own alignment (alignas). */
+static void raise_to(struct alignment *a, Dwarf_Die die)
 {
-	Dwarf_Die die = m->die;
-	struct alignment *a = data;
 	uint64_t own;
-	if (dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
+	if (die.addr && dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
 		a->bytes = own;
-	align_to(a, m->type);
-	return true;
 }
 
 /* long double and __int128 are 16-byte aligned. Debug information does not tell the alignment of vectors. */
 static void align_to(struct alignment *a, const struct dp_ctype *t)
 {
-	Dwarf_Die die = t->die;
-	uint64_t own;
-	const struct dp_ctype *to = t->kind == DP_CTYPE_ARRAY ? dp_ctype_to(&a->s->arena, t) : NULL;
-	if (die.addr && dp_die_unsigned(&die, DW_AT_alignment, &own) && own > a->bytes)
-		a->bytes = own;
+	const struct dp_member *m;
+	const size_t n = dp_ctype_members(t, &m);
+	raise_to(a, t->die);
 	if (dp_ctype_is_wide(t))
 		a->bytes = 16;
-	a->unknown |= t->kind == DP_CTYPE_OTHER && !dp_ctype_is_wide(t);
+	a->unknown |= dp_ctype_is_opaque(t);
 	if (a->depth >= NESTING_MAX)
 		return;
-	struct alignment inner = *a;
-	inner.depth++;
-	if (t->kind == DP_CTYPE_RECORD)
-		dp_ctype_members(&a->s->arena, t, align_member, &inner);
-	else if (to)
-		align_to(&inner, to);
-	a->bytes = inner.bytes;
-	a->unknown |= inner.unknown;
+	a->depth++;
+	for (size_t i = 0; i < n; i++) {
+		raise_to(a, m[i].die);
+		align_to(a, m[i].type);
+	}
+	if (t->kind == DP_CTYPE_ARRAY)
+		align_to(a, dp_ctype_to(t));
+	a->depth--;
 }
 
 /* rustc's convention differs from C's when LLVM splits a 128-bit integer between registers and the stack. */
@@ -177,7 +155,7 @@ static bool is_rust(struct dp_scope *s)
 static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
 {
 	enum { RSP = 4 };
-	struct alignment alignment = {.s = s};
+	struct alignment alignment = {0};
 	align_to(&alignment, t);
 	const uint64_t align = alignment.bytes;
 	if (alignment.unknown || align > 16 || (dp_ctype_is_wide(t) && is_rust(s))) {
@@ -201,7 +179,7 @@ static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struc
 			return dp_storage_memory(&s->arena, next_register(s, p, CLASS_INTEGER));
 		p->lost = true;
 	}
-	const struct classes c = classes_of(s, t);
+	const struct classes c = classes_of(t);
 	p->lost |= c.eightbyte[0] == CLASS_UNKNOWN;
 	if (p->lost)
 		return dp_storage_none(&s->arena, unknown);
@@ -226,11 +204,11 @@ static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struc
 static struct passing begin(struct dp_scope *s, Dwarf_Die *function)
 {
 	struct passing p = {0};
-	const struct dp_ctype *result = dp_ctype_of(&s->arena, function);
+	const struct dp_ctype *result = dp_ctype_of(&s->types, function);
 	if (!result || result->kind == DP_CTYPE_VOID)
 		return p;
-	const struct classes c = classes_of(s, result);
-	p.integers = (c.eightbyte[0] == CLASS_MEMORY && !result->is_long_double) ||
+	const struct classes c = classes_of(result);
+	p.integers = (c.eightbyte[0] == CLASS_MEMORY && result->kind != DP_CTYPE_LONG_DOUBLE) ||
 	             (result->kind == DP_CTYPE_RECORD && by_reference(result));
 	p.lost = result->kind == DP_CTYPE_RECORD && !result->size;
 	return p;
@@ -252,7 +230,7 @@ struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf
 	struct passing p = begin(s, function);
 	const size_t n = is_conventional(s, function) ? dp_parameters_of(function, parameter, DP_PARAMETERS_MAX) : 0;
 	for (size_t i = 0; i < n; i++) {
-		const struct dp_ctype *t = dp_ctype_of(&s->arena, &parameter[i]);
+		const struct dp_ctype *t = dp_ctype_of(&s->types, &parameter[i]);
 		struct dp_storage at = t ? pass(s, &p, t) : dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
 		if (parameter[i].addr == die->addr)
 			return at;
@@ -265,8 +243,8 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 	static const uint8_t integer[2] = {0, 2}; /* rax rdx */
 	unsigned integers = 0, vectors = 0;
 	struct dp_storage storage = {0};
-	const struct classes c = classes_of(s, type);
-	if (c.eightbyte[0] == CLASS_UNKNOWN || type->is_long_double || (!c.eightbyte[0] && !c.eightbyte[1]))
+	const struct classes c = classes_of(type);
+	if (c.eightbyte[0] == CLASS_UNKNOWN || type->kind == DP_CTYPE_LONG_DOUBLE || (!c.eightbyte[0] && !c.eightbyte[1]))
 		return dp_storage_none(&s->arena, "returned in a way that dynprobe does not support");
 	if (c.eightbyte[0] == CLASS_MEMORY || (type->kind == DP_CTYPE_RECORD && by_reference(type)))
 		return dp_storage_memory(&s->arena, dp_build_reg(&s->arena, 0));

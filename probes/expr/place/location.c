@@ -212,7 +212,7 @@ struct dp_expr *dp_location_value(struct dp_scope *s, Dwarf_Attribute *attr, Dwa
 /* The expression starts with the object's address and uses its virtual table. */
 struct dp_storage dp_location_base(struct dp_scope *s, const struct dp_storage *object, const struct dp_member *m)
 {
-	Dwarf_Die die = m->base;
+	Dwarf_Die die = m->base ? m->base->die : (Dwarf_Die){0};
 	Dwarf_Attribute attr;
 	Dwarf_Op *ops;
 	size_t n;

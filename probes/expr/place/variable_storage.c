@@ -42,7 +42,7 @@ static bool is_guessed(struct dp_scope *s, const struct dp_variable *v, Dwarf_At
 {
 	Dwarf_Die die = v->die;
 	const struct dp_ctype *t =
-	        v->is_parameter && at->n > 1 && dwarf_whatform(attr) == DW_FORM_exprloc ? dp_ctype_of(&s->arena, &die) : NULL;
+	        v->is_parameter && at->n > 1 && dwarf_whatform(attr) == DW_FORM_exprloc ? dp_ctype_of(&s->types, &die) : NULL;
 	return t && dp_ctype_is_wide(t) && at->piece[0].kind == DP_PIECE_VALUE;
 }
 

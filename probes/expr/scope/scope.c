@@ -15,6 +15,7 @@ struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_a
 		return dp_error_nomem();
 	s->image = image;
 	s->at = *at;
+	s->types.arena = &s->arena;
 	*ret = s;
 	return NULL;
 }

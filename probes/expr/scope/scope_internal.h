@@ -14,6 +14,7 @@ struct dp_scope {
 	struct dp_image *image;
 	struct dp_scope_at at;
 	struct dp_arena arena;
+	struct dp_ctypes types;
 	const char *text; /* being compiled, for carets */
 	/* Debug information, loaded on demand. */
 	bool asked;

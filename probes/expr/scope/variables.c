@@ -50,7 +50,7 @@ static bool in_enumeration(struct lookup *l, Dwarf_Die *type)
 	do {
 		if (!is_named(&child, l->name))
 			continue;
-		const struct dp_ctype *t = dp_ctype_from(&l->s->arena, type);
+		const struct dp_ctype *t = dp_ctype_from(&l->s->types, type);
 		int64_t negative;
 		if (!t || !dp_die_unsigned(&child, DW_AT_const_value, &value))
 			return false;

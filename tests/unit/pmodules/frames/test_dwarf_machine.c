@@ -248,9 +248,9 @@ Test(dwarf_machine, frame_bases_of_frame_bases_share_one_budget)
 
 static struct dp_value place_of(Dwarf_Op *ops, size_t n, uint64_t size)
 {
-	static struct dp_stype type;
+	static struct dp_ctype type;
 	const struct dp_eval e = {.w = world, .frame = &frame, .base = &plan.base};
-	type = (struct dp_stype){.kind = DP_STYPE_OTHER, .size = size};
+	type = (struct dp_ctype){.kind = DP_CTYPE_OTHER, .size = size};
 	struct dp_value v = {.w = world, .type = &type};
 	lay_out(ops, n);
 	dp_eval_place(&e, ops, n, &v);
