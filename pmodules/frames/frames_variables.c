@@ -8,15 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	DEPTH_MAX = 64,
-	STEPS_MAX = 1 << 16,
-	VARIABLES_MAX = 4096,
-	CONSTANT_MAX = 256,
-	ORIGINS_MAX = 4,
-	ELEMENTS_MAX = 1 << 24,
-	DIMENSIONS_MAX = 16
-};
+enum { VARIABLES_MAX = 4096, CONSTANT_MAX = 256, ELEMENTS_MAX = 1 << 24, DIMENSIONS_MAX = 16 };
 #define WHY_NOT_SET "not set yet"
 
 struct walk {
@@ -24,15 +16,8 @@ struct walk {
 	struct dp_fplan *p;
 	struct dp_fscope *s;
 	size_t capacity;
-	unsigned steps;
 	bool before_body;
 };
-
-static const char *name_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
-}
 
 /* ---- locations ------------------------------------------------------------------------------------------------------------ */
 
@@ -135,7 +120,7 @@ static void locate(struct walk *w, struct dp_fvariable *v)
 static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index)
 {
 	struct dp_debug_ctx *world = w->f->w;
-	const char *name = name_of(die);
+	const char *name = dp_die_name(die);
 	if ((!name && !is_parameter) || w->s->n >= VARIABLES_MAX)
 		return;
 	if (w->s->n == w->capacity) {
@@ -156,93 +141,16 @@ static void add(struct walk *w, Dwarf_Die *die, bool is_parameter, int64_t index
 
 /* ---- finding variables ---------------------------------------------------------------------------------------------------- */
 
-static bool is_block(int tag)
+static void add_local(Dwarf_Die *die, void *w)
 {
-	return tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
-}
-
-/* A block without addresses is treated as part of the enclosing block. */
-static bool has_addresses(Dwarf_Die *block)
-{
-	return dwarf_hasattr(block, DW_AT_low_pc) || dwarf_hasattr(block, DW_AT_ranges);
-}
-
-static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
-}
-
-static void own_variables(struct walk *w, Dwarf_Die *block, unsigned depth)
-{
-	Dwarf_Die child;
-	if (depth > DEPTH_MAX || dwarf_child(block, &child))
-		return;
-	do {
-		if (dwarf_tag(&child) == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
-			add(w, &child, false, -1);
-		else if (is_block(dwarf_tag(&child)) && !has_addresses(&child))
-			own_variables(w, &child, depth + 1);
-	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
-}
-
-/* Is a child of the copy an instance of this part of the origin? */
-static bool is_copied(struct walk *w, Dwarf_Die *copy, Dwarf_Die *part)
-{
-	Dwarf_Die child, origin;
-	if (dwarf_child(copy, &child))
-		return false;
-	do {
-		Dwarf_Die at = child;
-		for (unsigned i = 0; i < ORIGINS_MAX && origin_of(&at, &origin); i++, at = origin)
-			if (origin.addr == part->addr)
-				return true;
-	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
-	return false;
-}
-
-/* Lists variables that the inlined copy lacks, from its abstract origin. */
-static void lost_variables(struct walk *w, Dwarf_Die *copy)
-{
-	Dwarf_Die origin, child;
-	if (!origin_of(copy, &origin) || dwarf_child(&origin, &child))
-		return;
-	do {
-		const int tag = dwarf_tag(&child);
-		if ((tag != DW_TAG_variable && !is_block(tag)) || is_copied(w, copy, &child))
-			continue;
-		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration))
-			add(w, &child, false, -1);
-		else if (is_block(tag))
-			own_variables(w, &child, 1);
-	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
-}
-
-static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
-{
-	Dwarf_Die child;
-	own_variables(w, block, 0);
-	lost_variables(w, block);
-	if (depth > DEPTH_MAX || dwarf_child(block, &child))
-		return;
-	do {
-		if (is_block(dwarf_tag(&child)) && has_addresses(&child) && dwarf_haspc(&child, w->p->dpc) > 0)
-			walk_block(w, &child, depth + 1);
-	} while (w->steps++ < STEPS_MAX && !dwarf_siblingof(&child, &child));
+	add(w, die, false, -1);
 }
 
 /* Is the innermost pc in the prologue? */
 static bool is_before_body(struct dp_fplan *p)
 {
-	Dwarf_Addr *at = NULL, entry, body;
-	if (!p->exact || dwarf_entrypc(&p->real, &entry))
-		return false;
-	body = entry;
-	for (int n = dwarf_entry_breakpoints(&p->real, &at), i = 0; i < n; i++)
-		if (at[i] > body && dwarf_haspc(&p->real, at[i]) > 0)
-			body = at[i];
-	free(at);
-	return p->dpc >= entry && p->dpc < body;
+	Dwarf_Addr entry;
+	return p->exact && !dwarf_entrypc(&p->real, &entry) && p->dpc >= entry && p->dpc < dp_function_body(&p->real, entry);
 }
 
 void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real)
@@ -253,7 +161,7 @@ void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fsco
 	for (size_t i = 0; i < n; i++)
 		add(&w, &parameter[i], true, (int64_t)i);
 	free(parameter);
-	walk_block(&w, &s->die, 0);
+	dp_block_variables(&(struct dp_block_walk){.pc = p->dpc, .lost = true, .each = add_local, .data = &w}, &s->die);
 }
 
 /* ---- values --------------------------------------------------------------------------------------------------------------- */

@@ -23,12 +23,6 @@ struct walk {
 	void *data;
 };
 
-static const char *name_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
-}
-
 static bool uses_tls(const Dwarf_Op *ops, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -52,7 +46,7 @@ static void offer(struct walk *w, Dwarf_Die *die, const char *scope)
 	struct dp_global *g = &w->g;
 	Dwarf_Attribute attr;
 	char text[512];
-	const char *name = name_of(die), *linkage = NULL;
+	const char *name = dp_die_name(die), *linkage = NULL;
 	if (!name || dp_die_flag(die, DW_AT_declaration) || !has_place(w, die))
 		return;
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
@@ -86,7 +80,7 @@ static void descend(struct walk *w, Dwarf_Die *parent, const char *scope, unsign
 		if (tag == DW_TAG_variable) {
 			offer(w, &die, scope);
 		} else if (tag == DW_TAG_namespace || function) {
-			const char *own = name_of(&die);
+			const char *own = dp_die_name(&die);
 			snprintf(inner, sizeof(inner), "%.100s%s%.100s", scope, *scope && own ? "::" : "", own ? own : "");
 			descend(w, &die, inner, depth + 1);
 		} else if (is_block(tag)) {

@@ -145,5 +145,9 @@ bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret);
 /* True for a C unit, where type tags need their keyword and enumerators are ints. */
 bool dp_die_unit_is_c(Dwarf_Die *unit);
 bool dp_die_flag(Dwarf_Die *die, unsigned attribute);
+/* The entry that this one is a copy of. */
+bool dp_die_origin(Dwarf_Die *die, Dwarf_Die *ret);
+/* Its name, also its origin's; NULL: none. */
+const char *dp_die_name(Dwarf_Die *die);
 
 #endif

@@ -39,6 +39,18 @@ bool dp_die_flag(Dwarf_Die *die, unsigned attribute)
 	return dwarf_attr_integrate(die, attribute, &attr) && !dwarf_formflag(&attr, &set) && set;
 }
 
+bool dp_die_origin(Dwarf_Die *die, Dwarf_Die *ret)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
+}
+
+const char *dp_die_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
 bool dp_die_type(Dwarf_Die *die, Dwarf_Die *ret)
 {
 	Dwarf_Attribute attr;

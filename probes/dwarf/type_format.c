@@ -53,8 +53,7 @@ static const char *scope_of(struct spelling *s, Dwarf_Die *die)
 		return text;
 	for (unsigned depth = 0, steps = 0; depth < NESTING_MAX && steps < 1u << 20; steps++) {
 		if (holds(&child, offset)) {
-			Dwarf_Attribute attr;
-			const char *name = dwarf_attr_integrate(&child, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+			const char *name = dp_die_name(&child);
 			if (is_container(dwarf_tag(&child)) && !dp_die_flag(&child, DW_AT_export_symbols))
 				text = dp_arena_printf(s->arena, "%s%s::", text, name ? name : "(anonymous namespace)");
 			depth++;

@@ -21,8 +21,7 @@ static bool lives_in_frame(struct dp_scope *s, Dwarf_Attribute *attr)
 static bool is_shared_with_executable(struct dp_scope *s, struct dp_variable *v)
 {
 	struct dp_module *exe = dp_image_module(s->image, 0);
-	Dwarf_Attribute attr;
-	const char *name = dwarf_attr_integrate(&v->die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+	const char *name = dp_die_name(&v->die);
 	if (v->function.addr || !name || s->at.site.module == exe || !dp_die_flag(&v->die, DW_AT_external))
 		return false;
 	const struct dp_symbols *symbols = dp_module_own_symbols(exe);

@@ -10,12 +10,6 @@
 
 enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 16 };
 
-static bool origin_of(Dwarf_Die *die, Dwarf_Die *ret)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr(die, DW_AT_abstract_origin, &attr) && dwarf_formref_die(&attr, ret);
-}
-
 static size_t list(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 {
 	Dwarf_Die child;
@@ -34,7 +28,7 @@ static bool put(Dwarf_Die *place, Dwarf_Die *own, size_t n)
 {
 	Dwarf_Die origin;
 	for (size_t i = 0; i < n; i++)
-		if (own[i].addr && origin_of(&own[i], &origin) && origin.addr == place->addr) {
+		if (own[i].addr && dp_die_origin(&own[i], &origin) && origin.addr == place->addr) {
 			*place = own[i];
 			own[i].addr = NULL;
 			return true;
@@ -57,7 +51,7 @@ size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 {
 	Dwarf_Die origin, own[DP_PARAMETERS_MAX];
 	const size_t n = list(function, own, DP_PARAMETERS_MAX);
-	const size_t declared = origin_of(function, &origin) ? list(&origin, ret, max) : 0;
+	const size_t declared = dp_die_origin(function, &origin) ? list(&origin, ret, max) : 0;
 	size_t k = 0;
 	for (size_t i = 0; i < declared; i++)
 		if (put(&ret[i], own, n) || is_kept(function, &ret[i]))
@@ -93,6 +87,6 @@ bool dp_parameters_lost(Dwarf_Die *function, const char *name, Dwarf_Die *ret)
 {
 	Dwarf_Die origin;
 	unsigned steps = 0;
-	return dwarf_tag(function) == DW_TAG_inlined_subroutine && origin_of(function, &origin) &&
+	return dwarf_tag(function) == DW_TAG_inlined_subroutine && dp_die_origin(function, &origin) &&
 	       declares(&origin, name, 0, &steps, ret);
 }

@@ -56,18 +56,14 @@ static void cut_functions(struct dp_scope *s)
 
 static struct dp_error *look_around(struct dp_scope *s)
 {
-	Dwarf_Addr entry = 0, *breakpoints = NULL;
+	Dwarf_Addr entry = 0;
 	s->nfunctions = dp_debug_scopes_at(s->debug, s->pc, s->function, DP_SCOPE_FUNCTIONS);
 	cut_functions(s);
 	Dwarf_Die *f = dp_scope_outer(s);
 	if (!f || dwarf_entrypc(f, &entry))
 		return dp_scope_inlined(s);
 	s->at_entry = is_entry(s, entry);
-	s->body = entry;
-	for (int n = dwarf_entry_breakpoints(f, &breakpoints), i = 0; i < n; i++)
-		if (breakpoints[i] > s->body && dwarf_haspc(f, breakpoints[i]) > 0)
-			s->body = breakpoints[i];
-	free(breakpoints);
+	s->body = dp_function_body(f, entry);
 	/* At a function's entry, copies inlined there have not started: use the function. */
 	if (s->at_entry && s->at.point == DP_POINT_ENTRY) {
 		s->function[0] = *f;

@@ -113,6 +113,20 @@ struct dp_storage dp_abi_result(struct dp_scope *s, const struct dp_ctype *type)
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret);
 /* Walks the innermost function's parameters or locals in source order, without shadowed ones. */
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data);
+/*
+ * block_variables.c: the variables of a function or inlined copy that are visible at `pc`, those of inner blocks last; with
+ * `lost`, also those of its origin that the copy lacks.
+ */
+struct dp_block_walk {
+	uint64_t pc;
+	bool lost;
+	void (*each)(Dwarf_Die *variable, void *data);
+	void *data;
+	unsigned steps;
+};
+void dp_block_variables(struct dp_block_walk *w, Dwarf_Die *block);
+/* The start of the function's body, after the prologue. */
+uint64_t dp_function_body(Dwarf_Die *function, uint64_t entry);
 /* parameters.c: the parameters of a function or copy in declaration order, with those that the copy has lost. */
 #define DP_PARAMETERS_MAX 128u
 size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max);

@@ -17,15 +17,9 @@ struct lookup {
 	unsigned steps;
 };
 
-static const char *name_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
-}
-
 static bool is_named(Dwarf_Die *die, const char *name)
 {
-	const char *found = name_of(die);
+	const char *found = dp_die_name(die);
 	return found && !strcmp(found, name);
 }
 
@@ -133,7 +127,7 @@ static bool in_container(struct lookup *l, Dwarf_Die *container, const char *nam
 /* `name` may be ns::x. A name without namespace matches in every namespace, as if there were a using for each. */
 static bool in_namespace(struct lookup *l, Dwarf_Die *die, const char *name, unsigned depth, bool external)
 {
-	const char *sep = strstr(name, "::"), *own = name_of(die);
+	const char *sep = strstr(name, "::"), *own = dp_die_name(die);
 	if (sep && own && strlen(own) == (size_t)(sep - name) && !memcmp(own, name, strlen(own)))
 		return in_container(l, die, sep + 2, depth + 1, external);
 	return (!sep || !own) && in_container(l, die, name, depth + 1, external);
@@ -182,7 +176,7 @@ static bool in_container(struct lookup *l, Dwarf_Die *container, const char *nam
 				return true;
 			break;
 		case DW_TAG_enumeration_type: {
-			const char *tag = name_of(&child);
+			const char *tag = dp_die_name(&child);
 			const size_t n = tag ? strlen(tag) : 0;
 			l->name = n && !strncmp(name, tag, n) && !strncmp(name + n, "::", 2) ? name + n + 2 : name;
 			const bool found = in_enumeration(l, &child);

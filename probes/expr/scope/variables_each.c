@@ -10,22 +10,16 @@
 enum { DEPTH_MAX = 64, LOCALS_MAX = 512 };
 
 struct walk {
-	struct dp_scope *s;
 	Dwarf_Die die[LOCALS_MAX];
 	const char *name[LOCALS_MAX];
 	size_t n;
 };
 
-static const char *name_of(Dwarf_Die *die)
-{
-	Dwarf_Attribute attr;
-	return dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
-}
-
 /* A declaration in an inner block shadows one in an outer block. */
-static void add(struct walk *w, Dwarf_Die *die)
+static void add(Dwarf_Die *die, void *data)
 {
-	const char *name = name_of(die);
+	struct walk *w = data;
+	const char *name = dp_die_name(die);
 	if (!name || w->n >= LOCALS_MAX)
 		return;
 	for (size_t i = 0; i < w->n; i++)
@@ -42,27 +36,13 @@ static void list_parameters(struct walk *w, Dwarf_Die *function)
 	Dwarf_Die parameter[DP_PARAMETERS_MAX];
 	const size_t n = dp_parameters_of(function, parameter, DP_PARAMETERS_MAX);
 	for (size_t i = 0; i < n; i++)
-		add(w, &parameter[i]);
+		add(&parameter[i], w);
 }
 
-/* Adds a block's variables, then those of the inner block, which replace them. */
-static void walk_block(struct walk *w, Dwarf_Die *block, unsigned depth)
+static void add_local(Dwarf_Die *die, void *data)
 {
-	Dwarf_Die child, inner;
-	bool nested = false;
-	if (depth > DEPTH_MAX || dwarf_child(block, &child))
-		return;
-	do {
-		const int tag = dwarf_tag(&child);
-		if (tag == DW_TAG_variable && !dp_die_flag(&child, DW_AT_declaration) && !dp_die_flag(&child, DW_AT_external))
-			add(w, &child);
-		if (tag == DW_TAG_lexical_block && dwarf_haspc(&child, w->s->pc) > 0) {
-			inner = child;
-			nested = true;
-		}
-	} while (!dwarf_siblingof(&child, &child));
-	if (nested)
-		walk_block(w, &inner, depth + 1);
+	if (!dp_die_flag(die, DW_AT_external))
+		add(die, data);
 }
 
 void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct dp_variable *v, void *data), void *data)
@@ -71,11 +51,10 @@ void dp_variable_each(struct dp_scope *s, bool parameters, bool (*each)(struct d
 	struct walk *w = function ? dp_arena_alloc(&s->arena, sizeof(*w)) : NULL;
 	if (!w)
 		return;
-	w->s = s;
 	if (parameters)
 		list_parameters(w, function);
 	else
-		walk_block(w, function, 0);
+		dp_block_variables(&(struct dp_block_walk){.pc = s->pc, .each = add_local, .data = w}, function);
 	for (size_t i = 0; i < w->n; i++) {
 		struct dp_variable v = {.die = w->die[i],
 		                        .function = *function,
@@ -94,7 +73,7 @@ static void offer_block(struct dp_scope *s, Dwarf_Die *block, struct dp_suggest 
 		return;
 	do {
 		const int tag = dwarf_tag(&child);
-		const char *name = tag == DW_TAG_variable || tag == DW_TAG_formal_parameter ? name_of(&child) : NULL;
+		const char *name = tag == DW_TAG_variable || tag == DW_TAG_formal_parameter ? dp_die_name(&child) : NULL;
 		if (name)
 			dp_suggest_offer(to, name, strlen(name));
 		if (tag == DW_TAG_lexical_block && dwarf_haspc(&child, s->pc) > 0)
