@@ -29,8 +29,9 @@
 #include <unistd.h>
 
 #define TICK_NS    2000000L
-#define GRACE_HELD 40u   /* times the budget: 2 s */
-#define GRACE_LATE 1200u /* a minute, when no process waits: reading much debug information takes long */
+#define LATE_NS    100000L /* after the deadline: the module's own code may run rarely */
+#define GRACE_HELD 40u     /* times the budget: 2 s */
+#define GRACE_LATE 1200u   /* a minute, when no process waits: reading much debug information takes long */
 #define TRIAL_NS   UINT64_C(1000000000)
 #define STACK      65536u
 
@@ -115,6 +116,7 @@ static void tick(int signal, siginfo_t *info, void *context)
 		g->signal = 0;
 		siglongjmp(g->at, 1);
 	}
+	timer_settime(timer, 0, &(struct itimerspec){{0, LATE_NS}, {0, LATE_NS}}, NULL);
 	const struct dp_host *h = g->module->host;
 	if (now > g->module->deadline_ns + (dp_host_is_held(h) ? GRACE_HELD : GRACE_LATE) * dp_host_budget(h))
 		die("it is stuck in a call that does not return");
@@ -173,6 +175,26 @@ void dp_guard_off(void)
 	if (stack_before.ss_sp || stack_before.ss_flags & SS_DISABLE)
 		sigaltstack(&stack_before, NULL);
 	is_on = false;
+}
+
+bool dp_guard_text_of(const struct dl_phdr_info *info, uintptr_t inside, struct dp_guard_text *ret)
+{
+	struct dp_guard_text text = {UINTPTR_MAX, 0};
+	bool mine = false;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const uintptr_t start = info->dlpi_addr + p->p_vaddr;
+		if (p->p_type != PT_LOAD)
+			continue;
+		mine |= inside - start < p->p_memsz;
+		if (!(p->p_flags & PF_X))
+			continue;
+		text.start = start < text.start ? start : text.start;
+		text.end = start + p->p_memsz > text.end ? start + p->p_memsz : text.end;
+	}
+	if (mine)
+		*ret = text;
+	return mine;
 }
 
 void dp_guard_leave(const char *how)

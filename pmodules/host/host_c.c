@@ -120,24 +120,9 @@ static const struct dp_language language = {load, reset, unload, call, close_mod
 static int text_of(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct c_module *s = data;
-	const uintptr_t desc = (uintptr_t)s->desc;
-	struct dp_guard_text text = {UINTPTR_MAX, 0};
-	bool mine = false;
 	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		const uintptr_t start = info->dlpi_addr + p->p_vaddr;
-		if (p->p_type != PT_LOAD)
-			continue;
-		mine |= desc >= start && desc < start + p->p_memsz;
-		if (!(p->p_flags & PF_X))
-			continue;
-		text.start = start < text.start ? start : text.start;
-		text.end = start + p->p_memsz > text.end ? start + p->p_memsz : text.end;
-	}
-	if (!mine)
+	if (!dp_guard_text_of(info, (uintptr_t)s->desc, &s->text))
 		return 0;
-	s->text = text;
 	s->is_guarded = dp_guard_exits(info);
 	return 1;
 }

@@ -133,6 +133,8 @@ static void close_module(struct pmodule *m)
 	struct dp_lua *l = m->state;
 	if (l && l->L)
 		lua_close(l->L);
+	if (l)
+		dp_lua_drop_second(l);
 	free(l);
 	m->state = NULL;
 }

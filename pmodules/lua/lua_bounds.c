@@ -77,7 +77,7 @@ static int bounded_rep(lua_State *L)
 	return 1;
 }
 
-static void bound(lua_State *L, const char *library, const char *name, lua_CFunction f)
+void dp_lua_wrap(lua_State *L, const char *library, const char *name, lua_CFunction f)
 {
 	lua_getglobal(L, library);
 	lua_getfield(L, -1, name);
@@ -89,10 +89,10 @@ static void bound(lua_State *L, const char *library, const char *name, lua_CFunc
 void dp_lua_bound_libraries(lua_State *L)
 {
 	dp_lua_open_search(L);
-	bound(L, "table", "insert", bounded_by_length);
-	bound(L, "table", "remove", bounded_by_length);
-	bound(L, "table", "sort", bounded_sort);
-	bound(L, "table", "concat", bounded_concat);
-	bound(L, "table", "move", bounded_move);
-	bound(L, "string", "rep", bounded_rep);
+	dp_lua_wrap(L, "table", "insert", bounded_by_length);
+	dp_lua_wrap(L, "table", "remove", bounded_by_length);
+	dp_lua_wrap(L, "table", "sort", bounded_sort);
+	dp_lua_wrap(L, "table", "concat", bounded_concat);
+	dp_lua_wrap(L, "table", "move", bounded_move);
+	dp_lua_wrap(L, "string", "rep", bounded_rep);
 }

@@ -7,7 +7,7 @@
  * Time: an instruction hook checks the deadline now and then, and raises an error. A module can catch it with pcall, so from then
  * on the hook runs at every instruction: code that catches the error gets the next at once. A coroutine inherits the hook of its
  * creator; its resumer has its own. Hooks do not run in xpcall's handlers for the hook's error, nor in finalizers: lua_sandbox.c
- * has an xpcall that skips handlers then, and forbids finalizers. C loops are bounded in lua_bounds.c and lua_pattern.c.
+ * has an xpcall that skips handlers then, and forbids finalizers. C loops are bounded in lua_bounds.c and lua_search.c.
  */
 #include "pmodules/lua/lua_internal.h"
 
@@ -20,6 +20,8 @@ static void *allocate(void *data, void *p, size_t old, size_t n)
 	struct dp_lua *l = data;
 	size_t had = p ? old : 0; /* without p, `old` is an object kind */
 	if (!n) {
+		if ((const char *)p < l->second.subject && l->second.subject < (const char *)p + had)
+			l->second.subject = NULL;
 		free(p);
 		l->memory -= had;
 		return NULL;

@@ -35,6 +35,13 @@ struct dp_lua_object {
 	void *p;
 };
 
+struct dp_lua_second { /* the state in which long searches run: lua_search.c */
+	lua_State *L;
+	struct dp_lua_block *blocks;
+	size_t memory, limit;
+	const char *subject; /* of the module's state: the second one has a copy; or NULL */
+};
+
 struct dp_lua { /* a module's */
 	struct pmodule *m;
 	lua_State *L;
@@ -44,6 +51,7 @@ struct dp_lua { /* a module's */
 	bool is_absent;          /* the last value asked for was missing because it was optimized out */
 	bool is_chunk;           /* the file itself runs: define{} is allowed */
 	int meta[DP_LUA_KINDS];  /* references of metatables */
+	struct dp_lua_second second;
 	int format;              /* the original string.format */
 	int load, reset, unload; /* references of functions, or LUA_NOREF */
 };
@@ -120,8 +128,11 @@ extern const luaL_Reg dp_lua_reads[], dp_lua_values[];
 lua_State *dp_lua_new_state(struct dp_lua *l);
 void dp_lua_open_sandbox(lua_State *L);
 void dp_lua_bound_libraries(lua_State *L); /* lua_bounds.c */
-int dp_lua_call_original(lua_State *L);    /* for a wrapper: calls the original, upvalue 1, with the same arguments */
-void dp_lua_open_search(lua_State *L);     /* lua_search.c: string.find, match, gmatch, gsub */
+/* Replaces library.name by f, whose upvalue 1 is the original. */
+void dp_lua_wrap(lua_State *L, const char *library, const char *name, lua_CFunction f);
+int dp_lua_call_original(lua_State *L); /* for f: calls the original with the same arguments */
+void dp_lua_open_search(lua_State *L);  /* lua_search.c: string.find, match, gmatch, gsub */
+void dp_lua_drop_second(struct dp_lua *l);
 void dp_lua_open_module(lua_State *L);     /* the global table `pmodule` */
 /* Raises an error when the module's time is up; for loops in C. */
 void dp_lua_check_time(lua_State *L);

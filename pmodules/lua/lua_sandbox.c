@@ -135,27 +135,19 @@ static void forbid(lua_State *L, const char *field, const char *name, const char
 	lua_setfield(L, -2, field);
 }
 
-/* Replaces a function of the table at the top; the original becomes upvalue 1. */
-static void wrap(lua_State *L, const char *field, lua_CFunction f)
-{
-	lua_getfield(L, -1, field);
-	lua_pushcclosure(L, f, 1);
-	lua_setfield(L, -2, field);
-}
-
 static void restrict_base(lua_State *L, bool may_load)
 {
 	static const luaL_Reg ours[] = {
 	        {"print", print}, {"xpcall", safe_xpcall}, {"collectgarbage", safe_collectgarbage}, {NULL, NULL}};
 	lua_pushglobaltable(L);
 	luaL_setfuncs(L, ours, 0);
-	wrap(L, "setmetatable", safe_setmetatable);
+	dp_lua_wrap(L, LUA_GNAME, "setmetatable", safe_setmetatable);
 	forbid(L, "dofile", "dofile", "");
 	if (!is_allowed(dp_lua_of(L), LUA_LOADLIBNAME))
 		forbid(L, "require", "require", " (--lua-allow=package)");
 	if (may_load) {
-		wrap(L, "load", text_load);
-		wrap(L, "loadfile", text_loadfile);
+		dp_lua_wrap(L, LUA_GNAME, "load", text_load);
+		dp_lua_wrap(L, LUA_GNAME, "loadfile", text_loadfile);
 	} else {
 		forbid(L, "load", "load", " (--lua-allow=load)");
 		forbid(L, "loadfile", "loadfile", " (--lua-allow=load)");
