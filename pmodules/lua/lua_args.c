@@ -11,10 +11,15 @@ int dp_lua_text(lua_State *L, const char *text)
 	return 1;
 }
 
+int dp_lua_integer(lua_State *L, lua_Integer v)
+{
+	lua_pushinteger(L, v);
+	return 1;
+}
+
 int dp_lua_uint(lua_State *L, uint64_t v)
 {
-	lua_pushinteger(L, (lua_Integer)v);
-	return 1;
+	return dp_lua_integer(L, (lua_Integer)v);
 }
 
 int dp_lua_bool(lua_State *L, bool v)

@@ -45,12 +45,12 @@ struct dp_lua_second { /* the state in which long searches run: lua_search.c */
 struct dp_lua { /* a module's */
 	struct pmodule *m;
 	lua_State *L;
-	lua_State *running;      /* from which C was last entered: pmodule.dispatch() runs callbacks there */
-	size_t memory, limit;    /* bytes */
-	bool expired;            /* the time is up, and something was aborted */
-	bool is_absent;          /* the last value asked for was missing because it was optimized out */
-	bool is_chunk;           /* the file itself runs: define{} is allowed */
-	int meta[DP_LUA_KINDS];  /* references of metatables */
+	lua_State *running;     /* from which C was last entered: pmodule.dispatch() runs callbacks there */
+	size_t memory, limit;   /* bytes */
+	bool expired;           /* the time is up, and something was aborted */
+	bool is_absent;         /* the last value asked for was missing because it was optimized out */
+	bool is_chunk;          /* the file itself runs: define{} is allowed */
+	int meta[DP_LUA_KINDS]; /* references of metatables */
 	struct dp_lua_second second;
 	int format;              /* the original string.format */
 	int load, reset, unload; /* references of functions, or LUA_NOREF */
@@ -85,6 +85,7 @@ void dp_lua_strict(lua_State *L, const char *what);
 /* ---- lua_args.c: arguments and results ---- */
 int dp_lua_text(lua_State *L, const char *text); /* pushes it, or nil for NULL; returns 1 */
 int dp_lua_uint(lua_State *L, uint64_t v);
+int dp_lua_integer(lua_State *L, lua_Integer v);
 int dp_lua_bool(lua_State *L, bool v);
 uint64_t dp_lua_addr(lua_State *L, int arg);
 const char *dp_lua_name(lua_State *L, int arg);    /* a string without NULs */
@@ -100,6 +101,25 @@ const char *dp_lua_formatted(lua_State *L, int first);
 /* The text for a missing value. */
 const char *dp_lua_missing(lua_State *L);
 bool dp_lua_flag(lua_State *L, int arg, bool otherwise); /* a boolean, or `otherwise` if it is left out */
+
+/* Methods that only pass on what the function of pmodule.h of that name returns, or takes. `push` and `read` are functions as
+ * above. */
+#define DP_LUA_GETTER(kind, KIND, method, push)                                                                                  \
+	static int kind##_##method(lua_State *L)                                                                                 \
+	{                                                                                                                        \
+		return push(L, pmodule_##kind##_##method(dp_lua_check(L, 1, DP_LUA_##KIND)));                                    \
+	}
+#define DP_LUA_OBJECT(kind, KIND, method, RESULT)                                                                                \
+	static int kind##_##method(lua_State *L)                                                                                 \
+	{                                                                                                                        \
+		return dp_lua_push(L, DP_LUA_##RESULT, pmodule_##kind##_##method(dp_lua_check(L, 1, DP_LUA_##KIND)));            \
+	}
+#define DP_LUA_SETTER(kind, KIND, method, read)                                                                                  \
+	static int kind##_##method(lua_State *L)                                                                                 \
+	{                                                                                                                        \
+		pmodule_##kind##_##method(dp_lua_check(L, 1, DP_LUA_##KIND), read(L, 2));                                        \
+		return 0;                                                                                                        \
+	}
 
 /* ---- lua_common.c: shared by several classes ---- */
 int dp_lua_annotate(lua_State *L, enum dp_lua_kind kind); /* obj:annotate(kind, fmt, ...) */
@@ -133,7 +153,7 @@ void dp_lua_wrap(lua_State *L, const char *library, const char *name, lua_CFunct
 int dp_lua_call_original(lua_State *L); /* for f: calls the original with the same arguments */
 void dp_lua_open_search(lua_State *L);  /* lua_search.c: string.find, match, gmatch, gsub */
 void dp_lua_drop_second(struct dp_lua *l);
-void dp_lua_open_module(lua_State *L);     /* the global table `pmodule` */
+void dp_lua_open_module(lua_State *L); /* the global table `pmodule` */
 /* Raises an error when the module's time is up; for loops in C. */
 void dp_lua_check_time(lua_State *L);
 /* Restarts the time limit. */

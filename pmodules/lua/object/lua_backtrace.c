@@ -4,33 +4,18 @@
 
 #define BT(L) ((ptrace_backtrace_t *)dp_lua_check(L, 1, DP_LUA_BACKTRACE))
 
-static int bt_pid(lua_State *L)
-{
-	return dp_lua_uint(L, (uint64_t)pmodule_backtrace_pid(BT(L)));
-}
+DP_LUA_GETTER(backtrace, BACKTRACE, pid, dp_lua_integer)
+DP_LUA_GETTER(backtrace, BACKTRACE, application_name, dp_lua_text)
+DP_LUA_GETTER(backtrace, BACKTRACE, process_state, dp_lua_uint)
+DP_LUA_SETTER(backtrace, BACKTRACE, add_tag, dp_lua_name)
+DP_LUA_SETTER(backtrace, BACKTRACE, add_classifier, dp_lua_name)
 
-static int bt_application_name(lua_State *L)
-{
-	return dp_lua_text(L, pmodule_backtrace_application_name(BT(L)));
-}
-
-static int bt_process_state(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_backtrace_process_state(BT(L)));
-}
-
-static int bt_pmap_entry(lua_State *L)
+static int backtrace_pmap_entry(lua_State *L)
 {
 	return dp_lua_push(L, DP_LUA_PMAP, pmodule_backtrace_pmap_entry(BT(L), dp_lua_addr(L, 2)));
 }
 
-static int bt_add_tag(lua_State *L)
-{
-	pmodule_backtrace_add_tag(BT(L), dp_lua_name(L, 2));
-	return 0;
-}
-
-static int bt_add_kv_int(lua_State *L)
+static int backtrace_add_kv_int(lua_State *L)
 {
 	ptrace_backtrace_t *bt = BT(L);
 	const char *key = dp_lua_name(L, 2);
@@ -41,7 +26,7 @@ static int bt_add_kv_int(lua_State *L)
 	return 0;
 }
 
-static int bt_add_kv_string(lua_State *L)
+static int backtrace_add_kv_string(lua_State *L)
 {
 	ptrace_backtrace_t *bt = BT(L);
 	const char *key = dp_lua_name(L, 2);
@@ -49,13 +34,7 @@ static int bt_add_kv_string(lua_State *L)
 	return 0;
 }
 
-static int bt_add_classifier(lua_State *L)
-{
-	pmodule_backtrace_add_classifier(BT(L), dp_lua_name(L, 2));
-	return 0;
-}
-
-static int bt_annotate(lua_State *L)
+static int backtrace_annotate(lua_State *L)
 {
 	return dp_lua_annotate(L, DP_LUA_BACKTRACE);
 }
@@ -65,33 +44,33 @@ static ptrace_variable_t *next_global(void *of, const char *const f[3], ptrace_v
 	return pmodule_backtrace_next_variable(of, f[0], f[1], f[2], previous);
 }
 
-static int bt_variables_step(lua_State *L)
+static int backtrace_variables_step(lua_State *L)
 {
 	return dp_lua_next_variable(L, next_global, DP_LUA_BACKTRACE);
 }
 
-static int bt_variables(lua_State *L)
+static int backtrace_variables(lua_State *L)
 {
-	return BT(L) ? dp_lua_variables(L, bt_variables_step) : 0;
+	return BT(L) ? dp_lua_variables(L, backtrace_variables_step) : 0;
 }
 
 /* Step of: for entry in bt:pmap(). Upvalue 1: the backtrace. */
-static int bt_pmap_step(lua_State *L)
+static int backtrace_pmap_step(lua_State *L)
 {
 	ptrace_backtrace_t *bt = dp_lua_check(L, lua_upvalueindex(1), DP_LUA_BACKTRACE);
 	return dp_lua_push(L, DP_LUA_PMAP, pmodule_backtrace_next_pmap(bt, dp_lua_opt(L, 2, DP_LUA_PMAP)));
 }
 
-static int bt_pmap(lua_State *L)
+static int backtrace_pmap(lua_State *L)
 {
 	BT(L);
 	lua_settop(L, 1);
-	lua_pushcclosure(L, bt_pmap_step, 1);
+	lua_pushcclosure(L, backtrace_pmap_step, 1);
 	return 1;
 }
 
 /* Returns a table of open files: [fd] = target. */
-static int bt_files(lua_State *L)
+static int backtrace_files(lua_State *L)
 {
 	ptrace_backtrace_t *bt = BT(L);
 	int fd;
@@ -105,14 +84,14 @@ static int bt_files(lua_State *L)
 }
 
 /* Step of: for thread in bt [, match]. Arguments: (bt, match, previous). */
-static int bt_call(lua_State *L)
+static int backtrace_call(lua_State *L)
 {
 	const pmodule_match_t *m = dp_lua_objects_match(L, 2);
 	ptrace_thread_t *previous = dp_lua_opt(L, 3, DP_LUA_THREAD);
 	return dp_lua_push(L, DP_LUA_THREAD, pmodule_backtrace_next_thread(BT(L), m, previous));
 }
 
-static int bt_tostring(lua_State *L)
+static int backtrace_tostring(lua_State *L)
 {
 	ptrace_backtrace_t *bt = BT(L);
 	const char *name = pmodule_backtrace_application_name(bt);
@@ -120,100 +99,63 @@ static int bt_tostring(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg bt_methods[] = {
-        {"pid", bt_pid},
-        {"application_name", bt_application_name},
-        {"process_state", bt_process_state},
-        {"pmap_entry", bt_pmap_entry},
-        {"add_tag", bt_add_tag},
-        {"add_kv_int", bt_add_kv_int},
-        {"add_kv_string", bt_add_kv_string},
-        {"add_classifier", bt_add_classifier},
-        {"annotate", bt_annotate},
-        {"variables", bt_variables},
-        {"pmap", bt_pmap},
-        {"files", bt_files},
+static const luaL_Reg backtrace_methods[] = {
+        {"pid", backtrace_pid},
+        {"application_name", backtrace_application_name},
+        {"process_state", backtrace_process_state},
+        {"pmap_entry", backtrace_pmap_entry},
+        {"add_tag", backtrace_add_tag},
+        {"add_kv_int", backtrace_add_kv_int},
+        {"add_kv_string", backtrace_add_kv_string},
+        {"add_classifier", backtrace_add_classifier},
+        {"annotate", backtrace_annotate},
+        {"variables", backtrace_variables},
+        {"pmap", backtrace_pmap},
+        {"files", backtrace_files},
         {NULL, NULL},
 };
-static const luaL_Reg bt_meta[] = {{"__call", bt_call}, {NULL, NULL}};
-const struct dp_lua_class dp_lua_backtrace_class = {bt_methods, bt_meta, bt_tostring};
+static const luaL_Reg backtrace_meta[] = {{"__call", backtrace_call}, {NULL, NULL}};
+const struct dp_lua_class dp_lua_backtrace_class = {backtrace_methods, backtrace_meta, backtrace_tostring};
 
 /* ---- siginfo ------------------------------------------------------------------------------------------------------------ */
 
 #define SI(L) ((const ptrace_siginfo_t *)dp_lua_check(L, 1, DP_LUA_SIGINFO))
 
-static int si_num(lua_State *L)
-{
-	return dp_lua_uint(L, (uint64_t)pmodule_siginfo_num(SI(L)));
-}
+DP_LUA_GETTER(siginfo, SIGINFO, num, dp_lua_integer)
+DP_LUA_GETTER(siginfo, SIGINFO, code, dp_lua_integer)
+DP_LUA_GETTER(siginfo, SIGINFO, address, dp_lua_uint)
+DP_LUA_GETTER(siginfo, SIGINFO, address_populated, dp_lua_bool)
 
-static int si_code(lua_State *L)
-{
-	return dp_lua_uint(L, (uint64_t)pmodule_siginfo_code(SI(L)));
-}
-
-static int si_address(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_siginfo_address(SI(L)));
-}
-
-static int si_address_populated(lua_State *L)
-{
-	return dp_lua_bool(L, pmodule_siginfo_address_populated(SI(L)));
-}
-
-static int si_reason(lua_State *L)
+static int siginfo_reason(lua_State *L)
 {
 	bool by_kill = false;
 	dp_lua_text(L, pmodule_siginfo_reason(SI(L), &by_kill));
 	return 1 + dp_lua_bool(L, by_kill);
 }
 
-static int si_tostring(lua_State *L)
+static int siginfo_tostring(lua_State *L)
 {
 	const char *name = pmodule_siginfo_name(SI(L));
 	return dp_lua_text(L, name ? name : "unknown signal");
 }
 
-static const luaL_Reg si_methods[] = {
-        {"num", si_num},       {"code", si_code}, {"address", si_address}, {"address_populated", si_address_populated},
-        {"reason", si_reason}, {NULL, NULL},
+static const luaL_Reg siginfo_methods[] = {
+        {"num", siginfo_num},         {"code", siginfo_code},
+        {"address", siginfo_address}, {"address_populated", siginfo_address_populated},
+        {"reason", siginfo_reason},   {NULL, NULL},
 };
-const struct dp_lua_class dp_lua_siginfo_class = {si_methods, NULL, si_tostring};
+const struct dp_lua_class dp_lua_siginfo_class = {siginfo_methods, NULL, siginfo_tostring};
 
 /* ---- pmap entry ----------------------------------------------------------------------------------------------------------- */
 
 #define PMAP(L) ((const ptrace_pmap_entry_t *)dp_lua_check(L, 1, DP_LUA_PMAP))
 
-static int pmap_start(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_pmap_start(PMAP(L)));
-}
-
-static int pmap_stop(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_pmap_stop(PMAP(L)));
-}
-
-static int pmap_offset(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_pmap_offset(PMAP(L)));
-}
-
-static int pmap_inode(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_pmap_inode(PMAP(L)));
-}
-
-static int pmap_path(lua_State *L)
-{
-	return dp_lua_text(L, pmodule_pmap_path(PMAP(L)));
-}
-
-static int pmap_guard(lua_State *L)
-{
-	return dp_lua_bool(L, pmodule_pmap_guard(PMAP(L)));
-}
+DP_LUA_GETTER(pmap, PMAP, start, dp_lua_uint)
+DP_LUA_GETTER(pmap, PMAP, stop, dp_lua_uint)
+DP_LUA_GETTER(pmap, PMAP, offset, dp_lua_uint)
+DP_LUA_GETTER(pmap, PMAP, inode, dp_lua_uint)
+DP_LUA_GETTER(pmap, PMAP, path, dp_lua_text)
+DP_LUA_GETTER(pmap, PMAP, guard, dp_lua_bool)
 
 static int pmap_permissions(lua_State *L)
 {

@@ -2,29 +2,15 @@
 /* frame as a Lua object. */
 #include "pmodules/lua/lua_internal.h"
 
-#define FRAME(L) ((ptrace_frame_t *)dp_lua_check(L, 1, DP_LUA_FRAME))
-#define GETTER(method, push)                                                                                                     \
-	static int frame_##method(lua_State *L)                                                                                  \
-	{                                                                                                                        \
-		return push(L, pmodule_frame_##method(FRAME(L)));                                                                \
-	}
-#define SETTER(method, read)                                                                                                     \
-	static int frame_##method(lua_State *L)                                                                                  \
-	{                                                                                                                        \
-		pmodule_frame_##method(FRAME(L), read(L, 2));                                                                    \
-		return 0;                                                                                                        \
-	}
-
-static int push_int(lua_State *L, int v)
-{
-	lua_pushinteger(L, v);
-	return 1;
-}
+#define FRAME(L)               ((ptrace_frame_t *)dp_lua_check(L, 1, DP_LUA_FRAME))
+#define GETTER(method, push)   DP_LUA_GETTER(frame, FRAME, method, push)
+#define OBJECT(method, RESULT) DP_LUA_OBJECT(frame, FRAME, method, RESULT)
+#define SETTER(method, read)   DP_LUA_SETTER(frame, FRAME, method, read)
 
 GETTER(symbol, dp_lua_text)
 GETTER(path, dp_lua_text)
-GETTER(line, push_int)
-GETTER(decl_line, push_int)
+GETTER(line, dp_lua_integer)
+GETTER(decl_line, dp_lua_integer)
 GETTER(line_resolved, dp_lua_bool)
 GETTER(object_file, dp_lua_text)
 GETTER(instruction, dp_lua_text)
@@ -41,21 +27,9 @@ SETTER(set_directory, dp_lua_prose)
 SETTER(set_path, dp_lua_prose)
 SETTER(set_line, dp_lua_int)
 SETTER(set_decl_line, dp_lua_int)
-
-static int frame_thread(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_THREAD, pmodule_frame_thread(FRAME(L)));
-}
-
-static int frame_backtrace(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_BACKTRACE, pmodule_frame_backtrace(FRAME(L)));
-}
-
-static int frame_siginfo(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_SIGINFO, pmodule_frame_siginfo(FRAME(L)));
-}
+OBJECT(thread, THREAD)
+OBJECT(backtrace, BACKTRACE)
+OBJECT(siginfo, SIGINFO)
 
 /* The i-th parameter, or NULL. i may be out of range. */
 static ptrace_variable_t *parameter(lua_State *L, lua_Integer i)
@@ -124,8 +98,7 @@ static int frame_add_frame(lua_State *L)
 {
 	ptrace_frame_t *f = dp_lua_check(L, 2, DP_LUA_FRAME);
 	if (!pmodule_frame_add_frame(FRAME(L), f, dp_lua_flag(L, 3, false)))
-		return luaL_error(
-		        L, "add_frame: needs a thread's frame, and a frame from pmodule.create_frame() not yet added");
+		return luaL_error(L, "add_frame: needs a thread's frame, and a frame from pmodule.create_frame() not yet added");
 	return 0;
 }
 
@@ -155,38 +128,13 @@ static int frame_tostring(lua_State *L)
 #name, frame_##name                                                                                              \
 	}
 static const luaL_Reg frame_methods[] = {
-        METHOD(symbol),
-        METHOD(path),
-        METHOD(line),
-        METHOD(decl_line),
-        METHOD(line_resolved),
-        METHOD(object_file),
-        METHOD(instruction),
-        METHOD(pc),
-        METHOD(sp),
-        METHOD(index),
-        METHOD(is_inline),
-        METHOD(is_tail),
-        METHOD(is_guess),
-        METHOD(fault),
-        METHOD(set_symbol),
-        METHOD(set_basename),
-        METHOD(set_directory),
-        METHOD(set_path),
-        METHOD(set_line),
-        METHOD(set_decl_line),
-        METHOD(thread),
-        METHOD(backtrace),
-        METHOD(siginfo),
-        METHOD(fprm),
-        METHOD(fprm_at),
-        METHOD(register),
-        METHOD(registers),
-        METHOD(query),
-        METHOD(add_variable),
-        METHOD(add_frame),
-        METHOD(annotate),
-        {NULL, NULL},
+        METHOD(symbol),       METHOD(path),          METHOD(line),     METHOD(decl_line),    METHOD(line_resolved),
+        METHOD(object_file),  METHOD(instruction),   METHOD(pc),       METHOD(sp),           METHOD(index),
+        METHOD(is_inline),    METHOD(is_tail),       METHOD(is_guess), METHOD(fault),        METHOD(set_symbol),
+        METHOD(set_basename), METHOD(set_directory), METHOD(set_path), METHOD(set_line),     METHOD(set_decl_line),
+        METHOD(thread),       METHOD(backtrace),     METHOD(siginfo),  METHOD(fprm),         METHOD(fprm_at),
+        METHOD(register),     METHOD(registers),     METHOD(query),    METHOD(add_variable), METHOD(add_frame),
+        METHOD(annotate),     {NULL, NULL},
 };
 static const luaL_Reg frame_meta[] = {{"__call", frame_call}, {NULL, NULL}};
 const struct dp_lua_class dp_lua_frame_class = {frame_methods, frame_meta, frame_tostring};

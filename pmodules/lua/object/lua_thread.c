@@ -2,32 +2,19 @@
 /* thread as a Lua object. */
 #include "pmodules/lua/lua_internal.h"
 
-#define THREAD(L) ((ptrace_thread_t *)dp_lua_check(L, 1, DP_LUA_THREAD))
+#define THREAD(L)              ((ptrace_thread_t *)dp_lua_check(L, 1, DP_LUA_THREAD))
+#define GETTER(method, push)   DP_LUA_GETTER(thread, THREAD, method, push)
+#define OBJECT(method, RESULT) DP_LUA_OBJECT(thread, THREAD, method, RESULT)
+#define SETTER(method, read)   DP_LUA_SETTER(thread, THREAD, method, read)
 
-static int thread_tid(lua_State *L)
-{
-	return dp_lua_uint(L, (uint64_t)pmodule_thread_tid(THREAD(L)));
-}
-
-static int thread_fault(lua_State *L)
-{
-	return dp_lua_bool(L, pmodule_thread_fault(THREAD(L)));
-}
-
-static int thread_backtrace(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_BACKTRACE, pmodule_thread_backtrace(THREAD(L)));
-}
-
-static int thread_n_frames(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_thread_n_frames(THREAD(L)));
-}
-
-static int thread_n_kframes(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_thread_n_kframes(THREAD(L)));
-}
+GETTER(tid, dp_lua_integer)
+GETTER(fault, dp_lua_bool)
+GETTER(n_frames, dp_lua_uint)
+GETTER(n_kframes, dp_lua_uint)
+GETTER(name, dp_lua_text)
+GETTER(state, dp_lua_uint)
+OBJECT(backtrace, BACKTRACE)
+SETTER(set_name, dp_lua_prose)
 
 /* Returns a list of the kernel's functions, innermost first. */
 static int thread_kframes(lua_State *L)
@@ -40,16 +27,6 @@ static int thread_kframes(lua_State *L)
 		lua_rawseti(L, -2, i + 1);
 	}
 	return 1;
-}
-
-static int thread_name(lua_State *L)
-{
-	return dp_lua_text(L, pmodule_thread_name(THREAD(L)));
-}
-
-static int thread_state(lua_State *L)
-{
-	return dp_lua_uint(L, pmodule_thread_state(THREAD(L)));
 }
 
 static int thread_register(lua_State *L)
@@ -68,12 +45,6 @@ static bool read_thread_register(void *of, const char *name, uint64_t *ret)
 static int thread_registers(lua_State *L)
 {
 	return dp_lua_registers(L, read_thread_register, THREAD(L));
-}
-
-static int thread_set_name(lua_State *L)
-{
-	pmodule_thread_set_name(THREAD(L), dp_lua_prose(L, 2));
-	return 0;
 }
 
 static int thread_add_frame(lua_State *L)

@@ -4,12 +4,15 @@
 
 #include <string.h>
 
-#define VARIABLE(L) ((ptrace_variable_t *)dp_lua_check(L, 1, DP_LUA_VARIABLE))
-#define GETTER(method, push)                                                                                                     \
-	static int variable_##method(lua_State *L)                                                                               \
-	{                                                                                                                        \
-		return push(L, pmodule_variable_##method(VARIABLE(L)));                                                          \
-	}
+#define VARIABLE(L)            ((ptrace_variable_t *)dp_lua_check(L, 1, DP_LUA_VARIABLE))
+#define GETTER(method, push)   DP_LUA_GETTER(variable, VARIABLE, method, push)
+#define OBJECT(method, RESULT) DP_LUA_OBJECT(variable, VARIABLE, method, RESULT)
+#define SETTER(method, read)   DP_LUA_SETTER(variable, VARIABLE, method, read)
+
+static const char *optprose(lua_State *L, int arg)
+{
+	return lua_isnoneornil(L, arg) ? NULL : dp_lua_prose(L, arg);
+}
 
 GETTER(address, dp_lua_uint)
 GETTER(name, dp_lua_text)
@@ -21,6 +24,16 @@ GETTER(resolved, dp_lua_bool)
 GETTER(depth, dp_lua_uint)
 GETTER(object, dp_lua_text)
 GETTER(cu, dp_lua_text)
+GETTER(why, dp_lua_text)
+OBJECT(owner, VARIABLE)
+OBJECT(frame, FRAME)
+OBJECT(thread, THREAD)
+OBJECT(backtrace, BACKTRACE)
+OBJECT(bt, BT) /* the value it was made from; nil for synthesized ones, and if the process is gone */
+SETTER(set_function, optprose)
+SETTER(set_ll, luaL_checkinteger)
+SETTER(set_ull, dp_lua_addr)
+SETTER(set_dbl, luaL_checknumber)
 
 static int push_real(lua_State *L, ptrace_variable_t *v, bool is_complex)
 {
@@ -31,11 +44,6 @@ static int push_real(lua_State *L, ptrace_variable_t *v, bool is_complex)
 	if (is_complex)
 		lua_pushnumber(L, im);
 	return is_complex ? 2 : 1;
-}
-
-static int variable_why(lua_State *L)
-{
-	return dp_lua_text(L, pmodule_variable_why(VARIABLE(L)));
 }
 
 /* Remembers why v has no value, for dp_lua_missing(). */
@@ -63,34 +71,7 @@ static int variable_value(lua_State *L)
 		return push_real(L, v, type >= PMODULE_CFLT);
 	if (!pmodule_variable_int(v, &i))
 		return dp_lua_text(L, NULL);
-	lua_pushinteger(L, i);
-	return 1;
-}
-
-static int variable_owner(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_VARIABLE, pmodule_variable_owner(VARIABLE(L)));
-}
-
-static int variable_frame(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_FRAME, pmodule_variable_frame(VARIABLE(L)));
-}
-
-static int variable_thread(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_THREAD, pmodule_variable_thread(VARIABLE(L)));
-}
-
-static int variable_backtrace(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_BACKTRACE, pmodule_variable_backtrace(VARIABLE(L)));
-}
-
-/* The value it was made from; nil for synthesized ones, and if the process is gone. */
-static int variable_bt(lua_State *L)
-{
-	return dp_lua_push(L, DP_LUA_BT, pmodule_variable_bt(VARIABLE(L)));
+	return dp_lua_integer(L, i);
 }
 
 static int variable_fprm_offset(lua_State *L)
@@ -110,17 +91,6 @@ static int variable_set_struct(lua_State *L)
 static int variable_set_array(lua_State *L)
 {
 	pmodule_variable_set_array(VARIABLE(L));
-	return 0;
-}
-
-static const char *optprose(lua_State *L, int arg)
-{
-	return lua_isnoneornil(L, arg) ? NULL : dp_lua_prose(L, arg);
-}
-
-static int variable_set_function(lua_State *L)
-{
-	pmodule_variable_set_function(VARIABLE(L), optprose(L, 2));
 	return 0;
 }
 
@@ -149,24 +119,6 @@ static int variable_set_ref(lua_State *L)
 {
 	uint64_t value = dp_lua_addr(L, 2);
 	pmodule_variable_set_ref(VARIABLE(L), value, optprose(L, 3));
-	return 0;
-}
-
-static int variable_set_ll(lua_State *L)
-{
-	pmodule_variable_set_ll(VARIABLE(L), luaL_checkinteger(L, 2));
-	return 0;
-}
-
-static int variable_set_ull(lua_State *L)
-{
-	pmodule_variable_set_ull(VARIABLE(L), dp_lua_addr(L, 2));
-	return 0;
-}
-
-static int variable_set_dbl(lua_State *L)
-{
-	pmodule_variable_set_dbl(VARIABLE(L), luaL_checknumber(L, 2));
 	return 0;
 }
 
