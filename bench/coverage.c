@@ -135,7 +135,7 @@ static void finish_round(struct tally *t, struct code *code, struct dp_planner *
 	t->violations += check_layout(code, code->image, &layout);
 }
 
-/* Adds all to one planner. Counts the final tactics: a later request may change the plan of an earlier one. */
+/* Adds all sites to one planner. Counts the final tactics: a later request may change the plan of an earlier one. */
 static void ask_together(struct tally *t, struct code *code, const size_t *order, size_t n, unsigned tactics)
 {
 	struct dp_space *space;

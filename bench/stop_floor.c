@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stop_floor PID STACK_BYTES: the floor of stopping every thread of a process, reading its registers and so much of its stack,
- * and continuing it, with the fewest possible ptrace calls. stop_floor fork MIB: the time of fork() in a process of that size.
- * Prints milliseconds.
+ * stop_floor PID STACK_BYTES: the floor of stopping every thread of a process, reading its registers and STACK_BYTES of its
+ * stack, and continuing it, with the fewest possible ptrace calls. stop_floor fork MIB: the time of fork() in a process of that
+ * size. Prints milliseconds.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -289,7 +289,7 @@ static void add_answers(const struct dp_runtime *rt)
 	bases.identity = DP_ID_TID;
 	bases.bases = true;
 	apart.identity = DP_ID_TID;
-	apart.answers.size = 2048; /* all blocks in the memory that the others have for one */
+	apart.answers.size = 2048; /* all threads' blocks in the memory that the others use for one */
 	add_stub("count", &first, none, (struct extra){.answer = &count});
 	add_stub("count, flags kept", &first, none, (struct extra){.answer = &count, .flags = true});
 	add_stub("count, by base of fs", &bases, none, (struct extra){.answer = &count});
@@ -330,7 +330,7 @@ static void add_pointers(const struct dp_runtime *rt)
 	static const struct dp_fields typed = {field, 4}, with_text = {field, 5};
 	struct dp_runtime guarded = *rt;
 	guarded.faults = true;
-	guarded.ask = rt->acquire; /* never called */
+	guarded.ask = rt->acquire; /* never called, but it must not be 0 */
 	add_stub("false: p->q->len > 4", &guarded, none, (struct extra){.condition = &greater});
 	add_stub("false: str(p) == 30 letters", &guarded, none, (struct extra){.condition = &equal});
 	add_stub("four typed fields", &guarded, none, (struct extra){.fields = &typed});

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expressions of the language against C's own answers: each case of a library that gcc made (generate.py) is parsed, given its
- * meaning at the entry of the library's site(), compiled, and run here, with registers and memory as the library's C code sees
- * them.
+ * Expressions of the language against C's own results. A library that gcc compiled (generate.py) has each expression in C. The
+ * test parses the expression, resolves it at the entry of the library's site(), compiles it, and runs it here, with the registers
+ * and memory that the library's C code uses.
  *
  * expression_diff LIBRARY [ROUNDS [SEED]]
  */
@@ -15,7 +15,7 @@
 
 enum { NOTHING = 7, STACK_WORDS = 64, SHOWN = 20 };
 
-/* As in world.h. */
+/* The same as in world.h. */
 struct c_answer {
 	uint64_t value;
 	uint8_t size, is_signed, is_float, failed;
@@ -93,7 +93,7 @@ static struct dp_error *open_scope(struct dp_image *image, struct dp_scope **ret
 	return err ? err : dp_scope_create(image, &at, ret);
 }
 
-/* As dp_scope_expr() does, with the type kept. */
+/* Like dp_scope_expr(), but keeps the type. */
 static struct dp_error *lower(struct dp_scope *s, const char *text, struct dp_operand *o, struct dp_expr **ret)
 {
 	struct dp_ast *ast = NULL;
@@ -107,7 +107,7 @@ static struct dp_error *lower(struct dp_scope *s, const char *text, struct dp_op
 
 /* ---- the machine at the site ----------------------------------------------------------------------------------------------- */
 
-/* A register holds a narrow argument in its low part; the rest of it is anything. */
+/* A register holds a narrow argument in its low part; the upper bits may have any value. */
 static uint64_t with_rubbish(uint64_t value, unsigned size)
 {
 	const uint64_t mask = size == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * size) - 1;
@@ -133,8 +133,7 @@ static void enter_site(struct machine *m)
 	memcpy(p->gpr, m->gpr, sizeof(p->gpr));
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------------------------------------- */
 
 static double real_of(uint64_t bits)
 {
@@ -164,12 +163,12 @@ static void differ(const char *text, const char *what, const struct c_answer *c,
 		        (unsigned long long)v->value, v->failed ? " failed" : "", real_of(v->value));
 }
 
-/* What C promotes has the type int behind it. */
+/* C's result has the promoted type, so compare that. */
 static void compare_type(const char *text, const struct dp_operand *o, const struct c_answer *c)
 {
 	const struct dp_ctype *t = dp_promoted(o);
 	const bool is_float = t->kind == DP_CTYPE_FLOAT, is_signed = t->kind == DP_CTYPE_INT && t->is_signed;
-	if (o->is_constant) /* has no type yet */
+	if (o->is_constant) /* a constant has no type yet */
 		return;
 	if (is_float != c->is_float || t->size != c->size || (is_signed != c->is_signed && !is_float))
 		differ(text,
@@ -239,7 +238,7 @@ static struct dp_error *run(unsigned rounds, unsigned seed)
 			rt.faults = i % 8 != 0;
 			run_round(scope, i, one->text);
 			sum.cases++;
-			if (i % 50 == 49) { /* the arena has a bound */
+			if (i % 50 == 49) { /* start again before the arena reaches its limit */
 				dp_scope_destroy(scope);
 				DP_TRY(open_scope(image, &scope));
 			}

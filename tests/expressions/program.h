@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The program alone: the site is called with new values, after C's own answers to all cases were printed, one line a call. */
+/* The program form: in each round it prints C's own results of all cases on one line, then calls the site with the same values.
+ */
 static void print_answer(const struct answer *r)
 {
 	double d;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program that generated expressions are about: variables of every kind, the function that is probed, and what C needs to
- * answer as the language defines where C itself leaves things open. Compiled by gcc with the cases of generate.py: as a library,
- * or with -DPROGRAM as a program that prints its own answers.
+ * The program that generated expressions use: variables of every kind, the probed function, and macros for what the language
+ * defines and C leaves undefined. gcc compiles it with the cases of generate.py as a library, or with -DPROGRAM as a program that
+ * prints its own results.
  */
 #include <fnmatch.h>
 #include <math.h>
@@ -76,7 +76,7 @@ struct node {
 };
 
 enum { FENCE = 1 << 17, NODES = 3 };
-/* Indices that leave the arrays meet the fences, which stay as they are during a round. */
+/* Indices outside of the arrays hit the fences, which do not change during a round. */
 static struct {
 	char before[FENCE];
 	struct node nodes[NODES];
@@ -142,7 +142,7 @@ static inline int64_t to_integer(double d)
 	return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
 }
 
-/* What is above 2^63 has a value of its own. */
+/* Values above 2^63 are converted separately. */
 static inline uint64_t to_unsigned(double d)
 {
 	return d >= 0x1p63 && d < 0x1p64 ? (uint64_t)d : d >= 0x1p64 ? 0 : (uint64_t)to_integer(d);
@@ -165,7 +165,7 @@ static inline int same_text(const char *p, const char *text)
 static inline int like(const char *p, const char *pattern)
 {
 	char copy[256] = "";
-	if (!strcmp(pattern, "*")) /* needs no look */
+	if (!strcmp(pattern, "*")) /* always true, without reading */
 		return true;
 	for (size_t i = 0; i < sizeof(copy) - 1; i++) {
 		if (!can_read(p + i, 1)) {
@@ -210,7 +210,7 @@ static inline int like(const char *p, const char *pattern)
 /* ---- answers ------------------------------------------------------------------------------------------------------------ */
 
 struct answer {
-	uint64_t value; /* of a double: its bits */
+	uint64_t value; /* for a double: its bits */
 	uint8_t size, is_signed, is_float, failed;
 };
 #define ANSWER(e)                                                                                                                \
@@ -247,7 +247,7 @@ static uint64_t any(void)
 	return state;
 }
 
-/* Edges are where the differences are. */
+/* Mostly edge values, where results are most likely to differ. */
 static uint64_t number(void)
 {
 	static const uint64_t edge[] = {0,
@@ -358,7 +358,7 @@ void world_randomize(uint64_t seed)
 {
 	state = seed * 0x9e3779b97f4a7c15 + 88172645463325252u;
 	any();
-	/* A _Bool is 0 or 1, there as well: C says nothing of others. */
+	/* The fences may be read as a _Bool, too; C defines only the values 0 and 1. */
 	for (size_t i = 0; i < FENCE; i += 8) {
 		memcpy(memory.before + i, &(uint64_t){any() & 0x0101010101010101}, 8);
 		memcpy(memory.behind + i, &(uint64_t){any() & 0x0101010101010101}, 8);

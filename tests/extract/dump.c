@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump PID [rehearse]: stops all threads of a process, extracts their frames with all variables, prints them, and lets go. One
- * line per frame and variable, tab-separated, for tests/extract/compare.py: T tid           F index inline pc symbol path line V
- * parameter? name value M microseconds frames variables                            (how long the extraction took)
+ * dump PID [rehearse]: stops all threads of a process, extracts their frames with all variables, prints them, and resumes the
+ * threads. The tab-separated lines are for tests/extract/compare.py:
+ *   T tid
+ *   F index inline pc symbol path line
+ *   V parameter? name value
+ *   M microseconds frames variables          (the time of the extraction)
  */
 #include "pmodules/capture/extract.h"
 

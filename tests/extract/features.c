@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rarer parts of C in frames: to be compared with gdb's reading of them. Waits for ever. */
+/* Frames with the rarer parts of C, to compare with gdb's reading. Waits forever. */
 #include <alloca.h>
 #include <complex.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rarer parts of C++ in frames: to be compared with gdb's reading of them. Waits for ever.
+// Frames with the rarer parts of C++, to compare with gdb's reading. Waits forever.
 #include <atomic>
 #include <deque>
 #include <exception>
@@ -235,7 +235,7 @@ NOINLINE static int containers()
 	std::string_view view = names[1];
 	std::exception_ptr error_pointer;
 	const int &bound = 5 + sink;
-	/* In memory: of those taken apart gdb 13 fails to show the empty bases. */
+	/* Keep these in memory: if they are split into registers, gdb 13 does not show their empty bases. */
 	in_memory(bits, deque, list, set, map, some, none, tuple, shared, weak, function, atomic, view, error_pointer);
 	wait_for_ever();
 	return (int)(names.size() + bits.size() + deque.size() + list.size() + set.size() + map.size()) + *some +

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What frames may hold, in C: to be compared with gdb's reading of it. Waits for ever. */
+/* Common types of variables in C, to compare with gdb's reading. Waits forever. */
 #include <complex.h>
 #include <stdbool.h>
 #include <stdint.h>

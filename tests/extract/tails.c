@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that end in jumps to others: to be compared with gdb's reading of them. Waits for ever. */
+/* Functions that end in tail calls, to compare with gdb's reading. Waits forever. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #endif
 static volatile int sink;
 
-/* The only call is by a jump, and the library's function is reached by one too. */
+/* It only calls by a jump, and is itself reached by a jump from the library's function. */
 NOINLINE static int last(int x, int y)
 {
 	sink = x * y;
@@ -34,7 +34,7 @@ NOINLINE static int first(int x)
 	return second(x + 10, 3, 40);
 }
 
-/* Two ways lead to the same end: what lies between is not certain, but for what both begin with. */
+/* Two chains of tail calls lead to the same end: only the frames that both begin with are certain. */
 NOINLINE static int left(int x)
 {
 	sink += 5;
@@ -57,7 +57,7 @@ NOINLINE static int before_fork(int x)
 	return fork_in_the_road(x * 2);
 }
 
-/* Comes back to its own beginning: what it was passed at first is no longer what it has. */
+/* Jumps to its own beginning, so its parameters no longer have the values that it was called with. */
 NOINLINE static int even(int n, int other);
 NOINLINE static int odd(int n, int other)
 {
@@ -77,7 +77,7 @@ NOINLINE static int even(int n, int other)
 	return odd(n - 1, other + 2);
 }
 
-/* Behind a pointer nobody knows. */
+/* The target of a call through a pointer is unknown. */
 static int (*volatile by_pointer)(int) = first;
 NOINLINE static int indirect(int x)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small programs that the compilers make when a fuzzer starts, and whose sections its input damages. */
+/* Small programs that compilers make when a fuzzer starts; the fuzzer's input damages their sections. */
 #ifndef DP_TESTS_FUZZ_DAMAGED_H
 #define DP_TESTS_FUZZ_DAMAGED_H
 
@@ -19,7 +19,7 @@ static const char *const damaged_sections[] = {".debug_info", ".debug_abbrev", "
 enum { DAMAGED_SECTIONS = sizeof(damaged_sections) / sizeof(*damaged_sections), DAMAGED_BEHIND = 1 << 14 };
 
 struct damaged {
-	uint8_t *bytes; /* and DAMAGED_BEHIND more */
+	uint8_t *bytes; /* and DAMAGED_BEHIND bytes more */
 	size_t size, at[DAMAGED_SECTIONS], len[DAMAGED_SECTIONS], header[DAMAGED_SECTIONS];
 	uint64_t work, end; /* the function `work` */
 };
@@ -66,7 +66,7 @@ static void damaged_load(struct damaged *v, const char *path)
 		abort();
 }
 
-/* `command` is a compiler with options; the program is made of `source`. */
+/* `command` is a compiler with options; `source` is the program's text. */
 static void damaged_build(struct damaged *v, const char *command, const char *suffix, const char *source)
 {
 	char dir[] = "/tmp/dp-fuzz-dwarf-XXXXXX", line[512], path[128];
@@ -77,16 +77,16 @@ static void damaged_build(struct damaged *v, const char *command, const char *su
 	if (!f || fputs(source, f) < 0 || fclose(f))
 		abort();
 	snprintf(line, sizeof(line), "cd %s && %s -w -no-pie -o a a.%s", dir, command, suffix);
-	if (system(line)) /* NOLINT: a fixed text */
+	if (system(line)) /* NOLINT: a fixed string */
 		abort();
 	snprintf(path, sizeof(path), "%s/a", dir);
 	damaged_load(v, path);
 	snprintf(line, sizeof(line), "rm -r %s", dir);
-	if (system(line)) /* NOLINT: a fixed text */
+	if (system(line)) /* NOLINT: a fixed string */
 		abort();
 }
 
-/* A file as a process may have mapped it: the text where the linker put it. -1: out of memory. */
+/* A file as a process may have mapped it, with the text at the linker's address. Returns -1 if out of memory. */
 static int damaged_file(const uint8_t *bytes, size_t size, char *maps, size_t room)
 {
 	const int fd = memfd_create("fuzz", MFD_CLOEXEC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Core files: any bytes are refused, or give threads, mappings and memory. The first byte says whether the rest is a whole file,
- * or the notes of one (each: type, size, bytes) with a page of memory behind them. Paths in it that are not /proc/self/exe lead
- * nowhere.
+ * Core files: the reader refuses any bytes, or returns threads, mappings and memory. The first byte says whether the rest is a
+ * whole file, or the notes of one (each: type, size, bytes), which get a page of memory after them. Paths in it other than
+ * /proc/self/exe do not exist.
  */
 #include "base/buf.h"
 #include "pmodules/source/core.h"
@@ -18,7 +18,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The notes in a file that is right but for them. */
+/* Puts the notes into a file that is otherwise valid. */
 static void wrap(struct dp_buf *b, const uint8_t *data, size_t size)
 {
 	struct dp_buf notes = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshot files: any bytes are refused, or give a snapshot that is written and read again without a difference. The first byte says whether
- * the rest is a whole file (checksums are not looked at here), or the sections of one, uncompressed: HEAD, THRD, ... in turns, each
- * behind its length of two bytes.
+ * Snapshot files: the reader refuses any bytes, or returns a snapshot that can be written and read again without a difference.
+ * The first byte says whether the rest is a whole file (the checksums are not verified here), or the uncompressed sections of
+ * one: HEAD, THRD, ... in turn, each after its length in two bytes.
  */
 #include "pmodules/file/file_internal.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of programs whose debug information lies: types are walked and spelled, expressions run, values read from a memory
- * that leads anywhere. The input: which program, of those that the compilers make when the fuzzer starts (1 byte), where its
- * thread stands (1), what its memory holds (1); then changes to the sections: which one (1 byte; 128 more: its contents are
- * what follows, and nothing else), where (2), how many bytes (1), the bytes.
+ * Snapshots of programs with false debug information: walks and prints types, runs expressions, and reads values from memory with
+ * arbitrary contents. The input: which of the programs that the compilers made at the start (1 byte), where its thread is (1),
+ * what its memory contains (1); then changes to the sections: which section (1 byte; plus 128: the rest of the input replaces its
+ * contents), where (2), how many bytes (1), the bytes.
  *
- * All of it has to end soon (-timeout=10) and in little memory (-rss_limit_mb=1024).
+ * Every input must end soon (-timeout=10) and with little memory (-rss_limit_mb=1024).
  */
 #include "pmodules/capture/extract.h"
 #include "tests/fuzz/damaged.h"
@@ -74,8 +74,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the process ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the process ----------------------------------------------------------------------------------------------------------- */
 
 struct process {
 	const struct damaged *program;
@@ -88,7 +87,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 29;
 }
 
-/* Pointers to anywhere, texts, numbers; lists without an end. */
+/* Arbitrary pointers, strings, numbers, and endless lists. */
 static uint64_t word_at(const struct process *p, uint64_t addr)
 {
 	const uint64_t h = mix(addr + p->seed * 8191), n = h >> 8;
@@ -141,8 +140,7 @@ static struct dp_stopped_thread thread_at(const struct process *p, unsigned step
 	return t;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 static void take(struct dp_error *err)
 {
@@ -209,10 +207,9 @@ static void ask(const char *maps, struct process *p, unsigned step)
 	take(err);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
 
-/* The section is what follows, behind all others in the file. */
+/* Appends the section's new contents to the file. */
 static size_t replace(uint8_t *bytes, const struct damaged *v, unsigned k, size_t end, const uint8_t *data, size_t n)
 {
 	Elf64_Shdr h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as .eh_frame: the rows stay in order and within the code. */
+/* Any bytes as .eh_frame: the rows are in order and within the code. */
 #include "probes/unwind/unwind_cfi.h"
 
 #include <stdlib.h>

@@ -17,7 +17,7 @@ static void touch(const struct dp_field *field, const struct dp_field_value *v, 
 	*sum += v->u;
 }
 
-/* One line; returns the bytes it took. */
+/* Adds one line; returns its length. */
 static size_t add_line(struct dp_fields *fields, const uint8_t *data, size_t size)
 {
 	const uint8_t *end = memchr(data, '\n', size);
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at++;
 	if (dp_fields_max_payload(&fields) > DP_RECORD_MAX - sizeof(struct dp_record))
 		abort();
-	/* An exact copy, so that a step too far is seen. */
+	/* An exact copy, so that a sanitizer sees a read past the end. */
 	uint8_t *payload = malloc(size - at + 1);
 	if (payload) {
 		memcpy(payload, data + at, size - at);

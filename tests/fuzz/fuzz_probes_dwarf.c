@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Damaged debug information. The input is a list of changes to the sections of a small program, which the compiler makes when the
- * fuzzer starts: which section (1 byte), where (2), how many bytes (1), the bytes. Then all that is asked of debug information is
- * asked: location expressions and lists, types, frames, lines, inlined functions.
+ * fuzzer starts: which section (1 byte), where (2), how many bytes (1), the bytes. Then the fuzzer reads all kinds of debug
+ * information: location expressions and lists, types, frames, lines, inlined functions.
  */
 #include "probes/expr/scope/scope.h"
 #include "probes/point/select/more.h"
@@ -35,7 +35,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 static void take(struct dp_error *err)
 {

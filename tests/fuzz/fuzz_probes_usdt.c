@@ -21,7 +21,7 @@ static bool find(const char *name, size_t len, uint64_t *addr, void *data)
 	return len < 9;
 }
 
-/* Operands that were understood have a value, or a reason not to; and it can be computed. */
+/* Parsed operands have a value that can be computed, or a reason why not. */
 static void values(const struct dp_usdt_arg *arg, size_t n)
 {
 	static const char *const texts[] = {"arg0", "arg1 + arg2 * 2", "str(arg3) == \"x\"", "(float)arg4 > arg5", "args"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any registers, any stack, any tables: the agent's walker ends, within its limit, and reads directly only what it has seen to be
- * readable. The input: a byte of how, the registers, the stack, then .eh_frame, or the rows and indices themselves.
+ * Any registers, stack and tables: the agent's walker ends within its limit, and reads directly only memory that it has found
+ * readable. The input: one byte of options, the registers, the stack, then .eh_frame, or the rows and indices themselves.
  */
 #include <stdint.h>
 
@@ -18,7 +18,7 @@ static uint64_t load_word(uint64_t addr);
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK 0x7000u /* the addresses that programs see; [STACK, STACK + 4 pages) is there */
+#define STACK 0x7000u /* the addresses that programs see; [STACK, STACK + 4 pages) is mapped */
 #define PAGES 4u
 #define CODE  0x400000u
 #define BLOCK (1u << 20)
@@ -61,7 +61,7 @@ static size_t take(const uint8_t **data, size_t *size, void *to, size_t n)
 	return n;
 }
 
-/* A block of one range, from rows that may be anything. */
+/* A block of one range, from arbitrary rows. */
 static void build(const struct dp_unwind_rows *rows)
 {
 	struct dp_unwind *head = (struct dp_unwind *)block;
@@ -93,7 +93,7 @@ static void from_eh_frame(const uint8_t *data, size_t size)
 	dp_unwind_rows_fini(&rows);
 }
 
-/* Sixteen rules, each a row of bytes that may mean anything; then indices. */
+/* Sixteen rules, each a row of arbitrary bytes; then indices. */
 static void from_rows(const uint8_t *data, size_t size)
 {
 	struct dp_unwind_row rule[16] = {{0}};
@@ -144,7 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	take(&data, &size, &words, sizeof(words));
 	for (size_t at = 0, n = words % 1024; n; n--, at += 8)
 		take(&data, &size, stack + at, 8);
-	/* Mostly within the stack and the code that there is. */
+	/* Mostly within the mapped stack and code. */
 	if (how & 0x80) {
 		regs.gpr[4] = STACK + regs.gpr[4] % sizeof(stack);
 		regs.gpr[5] = STACK + regs.gpr[5] % sizeof(stack);

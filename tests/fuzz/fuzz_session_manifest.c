@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The note on probes that lies in the target: any text is refused, or gives what can be written down and read again. */
+/*
+ * The manifest of resident probes, which is stored in the target: the parser refuses any text, or what it returns can be written
+ * and read again.
+ */
 #include "session/manifest.h"
 
 #include <stdlib.h>

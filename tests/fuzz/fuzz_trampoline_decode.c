@@ -18,7 +18,7 @@ static void require(bool holds)
 		abort();
 }
 
-/* The relocated form consists of instructions, but for the quadwords of far jumps. */
+/* The relocated form consists of instructions, except the quadwords of far jumps. */
 static void walk(const struct dp_buf *code, uint64_t base)
 {
 	for (size_t at = 0; at < code->len;) {
@@ -42,7 +42,7 @@ static void relocate(const struct dp_insn *insn, uint64_t to)
 	dp_buf_fini(&out);
 }
 
-/* Every plan finds what it expects, in the order in which they are written. */
+/* Applies the plans in their order; each finds the bytes that it expects. */
 static void write_plans(struct dp_planner *planner, const uint8_t *data, size_t size)
 {
 	const struct dp_plan *plan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a function: rules come in order, within it, and none has its frame below the return address. */
+/* Any bytes as a function: the rows are in order and within the function, and no frame is below the return address. */
 #include "agent/unwind/unwind.h"
 #include "trampoline/trampoline.h"
 

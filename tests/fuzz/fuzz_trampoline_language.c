@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The language, with tests/expressions/world.h for a program: any text is refused, with a caret where its
- * grammar is wrong, or it is a condition and fields that compile. Texts: -t and --when with names and without any, the printf
- * form. Dictionary: language.dict.
+ * The language, with tests/expressions/world.h as the program: any text is refused, with a caret where its grammar is wrong, or
+ * it is a condition and fields that compile. Texts: -t and --when with names and without, and the printf form. Dictionary:
+ * language.dict.
  */
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
@@ -20,7 +20,7 @@ static struct dp_scope_at at = {.point = DP_POINT_ENTRY};
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* What is too much as a whole has no place. */
+/* An error about the size of the whole expression has no position. */
 static bool is_about_all(const char *message)
 {
 	return strstr(message, "steps to compute") || strstr(message, " fields") || strstr(message, "record too large");
@@ -39,7 +39,7 @@ static void check(struct dp_error *err)
 	dp_error_destroy(err);
 }
 
-/* world.h as a library, which is small: what is not there is looked for in all of it. */
+/* Loads world.h as a library. It is small: an unknown name is searched for in all of it. */
 static void *load(void)
 {
 	char dir[] = "/tmp/dp-fuzz-language-XXXXXX", text[2048];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Typed values of a real process (shop.cpp): every step, right and wrong. Attribute conformance.bad counts what is not as it
- * should be. */
+/* Typed values of a real process (shop.cpp): every access, correct and wrong. The attribute conformance.bad counts failed checks.
+ */
 #include "pmodule.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void variables(void)
 	unsigned members = 0;
 	int64_t n = 0;
 	uint64_t address = 0;
-	CHECK(bt_variable_members(kept, count, &members) && members == 4); /* it stopped when it was told to */
+	CHECK(bt_variable_members(kept, count, &members) && members == 4); /* the walk stopped when told to */
 	ptrace_variable_t *v = pmodule_variable_from_bt(bt_variable_member(kept, "mark"));
 	CHECK(pmodule_variable_int(v, &n) && (uint64_t)n == 0xffff888000000001);
 	CHECK(pmodule_variable_owner(v) == NULL && pmodule_variable_frame(v) == NULL);
@@ -96,7 +96,7 @@ static void frame(ptrace_frame_t *f)
 	ptrace_variable_t *first = pmodule_frame_fprm_at(f, 0);
 	CHECK(first && !strcmp(pmodule_variable_name(first), "nobody") && pmodule_variable_fprm_offset(first) == 0);
 	CHECK(pmodule_frame_fprm_at(f, 1) == NULL);
-	/* What cannot be added: what was asked only, what was extracted. */
+	/* A queried variable and an extracted one cannot be added. */
 	CHECK(!pmodule_frame_add_variable(f, pmodule_variable_from_bt(amount), false));
 	CHECK(!pmodule_frame_add_variable(f, first, false));
 	steps();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers, and then does not want to be used. */
+/* Registers callbacks, and then fails to load. */
 #include "pmodule.h"
 
 static void frame(ptrace_frame_t *f)

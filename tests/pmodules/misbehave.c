@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does in its thread callback what `how` says: --module=misbehave:how,null */
+/* Its thread callback misbehaves as `how` says: --module=misbehave:how,null */
 #include "pmodule.h"
 
 #include <err.h>
@@ -35,7 +35,7 @@ static void *exit_properly(void *unused)
 	pthread_exit(how);
 }
 
-/* Each of them ends a program. */
+/* Each of these ends the process. */
 static void leave(void)
 {
 	void (*volatile by_pointer)(int) = exit;
@@ -56,7 +56,7 @@ static void leave(void)
 		abort();
 	if (!strcmp(how, "exit-thread") && !pthread_create(&other, NULL, exit_elsewhere, NULL))
 		pthread_join(other, NULL);
-	if (!strcmp(how, "exit-libc")) /* which calls exit() itself */
+	if (!strcmp(how, "exit-libc")) /* calls exit() inside libc */
 		error(0 == how[0] ? 0 : 3, 0, "the end");
 }
 

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared object that is no module. */
+/* A shared object that is not a module. */
 int not_a_module;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Says the whole snapshot in the log, by the iterators of pmodule.h: a line for each object. Loaded last, it says what others
- * did. */
+/* Logs the whole snapshot through the iterators of pmodule.h, one line per object. Loaded last, it shows what other modules did.
+ */
 #include "pmodule.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers every event, and notes on the snapshot what came when: attribute "order". */
+/* Registers every event, and notes their order on the snapshot: attribute "order". */
 #include "pmodule.h"
 
 #include <stdio.h>

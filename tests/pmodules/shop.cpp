@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the examples of pmodules print: pairs, a vector, a job's name, a NULL pointer where the program ends up waiting.
+// The data that the pmodule examples print: pairs, a vector, a job's name, and a NULL pointer where the program waits.
 #include <cstdio>
 #include <string>
 #include <unistd.h>

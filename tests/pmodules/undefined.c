@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Needs a function that this dynprobe does not have. */
+/* Uses a function that this dynprobe does not have. */
 #include "pmodule.h"
 
 extern bool pmodule_of_the_future(pmodule_t *m);

@@ -19,8 +19,7 @@ bool zydis_decode(const uint8_t *bytes, size_t n, ZydisDecodedInstruction *insn,
 	return ready && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, insn, operand));
 }
 
-/* ---- forms --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t key, uint64_t value)
 {
@@ -28,7 +27,7 @@ static uint64_t mix(uint64_t key, uint64_t value)
 	return key ^ key >> 29;
 }
 
-/* Base registers by what relocation might care about. */
+/* Classifies base registers as far as relocation may care. */
 static uint64_t kind_of(ZydisRegister r)
 {
 	switch (r) {
@@ -93,7 +92,7 @@ static bool add(struct forms *forms, uint64_t key, const uint8_t *bytes, size_t 
 	struct form *f = &forms->slot[at];
 	forms->n += !f->key;
 	f->key = key;
-	/* The first ones, and later ones ever less often: samples from all over the file. */
+	/* Keeps the first samples, then replaces them ever less often: the samples come from all over the file. */
 	uint64_t seen = f->seen++, place = seen < FORM_SAMPLES ? seen : seen * HASH % (seen + 1);
 	if (place >= FORM_SAMPLES)
 		return true;
@@ -149,8 +148,7 @@ void forms_fini(struct forms *forms)
 	*forms = (struct forms){0};
 }
 
-/* ---- random encodings
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- random encodings ------------------------------------------------------------------------------------------------------ */
 
 static size_t random_prefixes(uint64_t *seed, uint8_t *bytes)
 {
@@ -182,7 +180,7 @@ void random_encoding(uint64_t *seed, uint8_t bytes[static DP_INSN_MAX])
 			bytes[n + 1] = (uint8_t)((bytes[n + 1] & 0xe0) | (1 + random_next(seed) % 3));
 		n += kind == 12 ? 2 : 3;
 	}
-	if (kind >= 14) { /* evex: reserved bits as they must be */
+	if (kind >= 14) { /* evex: reserved bits have their required values */
 		bytes[n] = 0x62;
 		bytes[n + 1] = (uint8_t)((bytes[n + 1] & 0xf0) | (1 + random_next(seed) % 3));
 		bytes[n + 2] |= 0x04;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions to be tried: samples of every form that files hold, and random encodings. */
+/* Instructions to test: samples of every form in files, and random encodings. */
 #ifndef DP_TESTS_RELOCATE_FORMS_H
 #define DP_TESTS_RELOCATE_FORMS_H
 
@@ -22,7 +22,7 @@ struct forms {
 	size_t instructions;
 };
 
-/* Adds what the executable sections of a file hold. False if it cannot be read. */
+/* Adds the forms in a file's executable sections. Returns false if it cannot be read. */
 bool forms_add_file(struct forms *forms, const char *path);
 void forms_fini(struct forms *forms);
 
@@ -37,7 +37,7 @@ static inline uint64_t random_next(uint64_t *state)
 void random_encoding(uint64_t *seed, uint8_t bytes[static DP_INSN_MAX]);
 
 bool zydis_decode(const uint8_t *bytes, size_t n, ZydisDecodedInstruction *insn, ZydisDecodedOperand *operand);
-/* Why the instruction is not run here, or NULL. */
+/* Returns why the instruction cannot be run here, or NULL. */
 const char *unfit(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand);
 
 #endif

@@ -42,7 +42,7 @@ __asm__(".text\n"
         "	iretq\n"
         ".type machine_back, @function\n"
         "machine_back:\n"
-        "	push $0x202\n	popfq\n" /* the nested-task flag survives a signal's return, and iretq would fault of it */
+        "	push $0x202\n	popfq\n" /* a signal's return keeps the nested-task flag, and with it iretq would fault */
         "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	ret\n");
 _Static_assert(offsetof(struct machine_state, x) == 192 && offsetof(struct machine_state, rip) == 128, "as in machine_enter");
 
@@ -73,7 +73,7 @@ size_t machine_at(unsigned bit)
 	return part[i].at;
 }
 
-/* Processors with the same registers keep them at different places. False if there is no room for one. */
+/* Processors with the same registers store them at different offsets. Returns false if a component does not fit. */
 static bool find_parts(void)
 {
 	unsigned a, b, c, d;
@@ -95,7 +95,7 @@ bool machine_timed_out(void)
 	return was;
 }
 
-/* Components that are in their initial state are not written into the frame. */
+/* The frame does not contain components in their initial state. */
 static void take_vectors(const uint8_t *frame)
 {
 	uint64_t there;
@@ -117,7 +117,7 @@ static void take_vectors(const uint8_t *frame)
 	memcpy(result->x + X_FCW, &fcw, sizeof(fcw));
 }
 
-/* Back to machine_enter()'s caller, with an untouched vector state. */
+/* Returns to machine_enter()'s caller, with an untouched vector state. */
 static void go_home(ucontext_t *uc)
 {
 	uint8_t *frame = (uint8_t *)uc->uc_mcontext.fpregs;
@@ -136,7 +136,7 @@ static void go_home(ucontext_t *uc)
 static void leave(int sig, siginfo_t *info, void *data)
 {
 	ucontext_t *uc = data;
-	if (!inside) { /* a fault of our own */
+	if (!inside) { /* a fault of the test itself */
 		signal(sig, SIG_DFL);
 		return;
 	}
@@ -153,7 +153,7 @@ static void leave(int sig, siginfo_t *info, void *data)
 	go_home(uc);
 }
 
-/* Code that does not end is ended. */
+/* Ends code that does not end by itself. */
 static void tick(int sig, siginfo_t *info, void *data)
 {
 	static unsigned seen, ticks;

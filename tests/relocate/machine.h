@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs machine code in this process from a chosen state of the whole processor, and takes the state in which it ended. The state
- * goes in with xrstor and iretq; the code ends by an int3 or by a fault, whose signal frame holds everything. Low addresses, so
- * that code with the address-size prefix finds the sandbox too.
+ * Runs machine code in this process from a chosen state of the whole processor, and saves the state in which it ended. The state
+ * is loaded by xrstor and iretq; the code ends by an int3 or a fault, whose signal frame contains the final state. Addresses are
+ * low, so that code with the address-size prefix reaches the sandbox too.
  */
 #ifndef DP_TESTS_RELOCATE_MACHINE_H
 #define DP_TESTS_RELOCATE_MACHINE_H
@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MACHINE_CODE    UINT64_C(0x20000000) /* a page where the original stands */
-#define MACHINE_NEAR    UINT64_C(0x21000000) /* and one for what was moved */
+#define MACHINE_CODE    UINT64_C(0x20000000) /* the page of the original instruction */
+#define MACHINE_NEAR    UINT64_C(0x21000000) /* the page of the moved instruction */
 #define MACHINE_FAR     UINT64_C(0x500000000000)
-#define MACHINE_SANDBOX UINT64_C(0x30000000) /* data, stack, and what gs-relative operands lead to */
+#define MACHINE_SANDBOX UINT64_C(0x30000000) /* data, stack, and the base of gs */
 #define MACHINE_ROOM    0x4000u
 #define MACHINE_GS      (MACHINE_SANDBOX + MACHINE_ROOM / 2)
-#define MACHINE_XSAVE   2688u /* room for all up to the upper 16 zmm registers */
+#define MACHINE_XSAVE   2688u /* large enough for everything up to the upper 16 zmm registers */
 
-/* In the frame of xsave, standard form. Where the parts behind ymm are is the processor's choice: machine_at(). */
+/* Offsets in the xsave frame, standard form. Components after ymm are where the processor puts them: machine_at(). */
 enum {
 	X_FCW = 0,
 	X_FSW = 2,
@@ -43,14 +43,14 @@ struct machine_state {
 	_Alignas(64) uint8_t x[MACHINE_XSAVE + 64];
 };
 
-/* Maps the pages and installs the handlers, for the rest of the process. False if that cannot be. */
+/* Maps the pages and installs the handlers, for the rest of the process. Returns false if that fails. */
 bool machine_setup(void);
-/* Which components of the xsave frame there are. */
+/* Bit mask of the components that the xsave frame has. */
 uint64_t machine_components(void);
-/* Where one of them begins. */
+/* Offset of a component. */
 size_t machine_at(unsigned part);
 void machine_run(const struct machine_state *start, struct machine_state *end);
-/* Cases that a timer had to end since the last call. */
+/* Has a timer ended a case since the last call? */
 bool machine_timed_out(void);
 
 #endif

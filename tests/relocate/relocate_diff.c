@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Differential test of relocation: every form of instruction that the given files hold, and random encodings, run from random
- * states at their own address and moved; general registers, flags, x87, MXCSR, vector and mask registers, memory, the place where
- * execution ends and the fault that it ends by must be the same.
+ * Differential test of relocation: every form of instruction in the given files, and random encodings, run from random states at
+ * their own address and moved. The general registers, flags, x87, MXCSR, vector and mask registers, memory, the final pc and the
+ * fault must be the same.
  *
  *     relocate_diff [--seed N] [--states N] [--rounds N] [--random N] [--seconds N] [--bytes HEX] [FILE...]
  *
- * FILEs default to the C library. Every difference is printed with what repeats it. Exit status 1 if there is one.
+ * FILEs default to the C library. Prints each difference with the options that repeat it. Exit status 1 if there is one.
  */
 #include "trial.h"
 
@@ -31,7 +31,7 @@ struct reason {
 };
 
 struct shared {        /* outlives the process that runs the code */
-	uint64_t item; /* being tried; all before it are done */
+	uint64_t item; /* the current item; all before it are done */
 	uint64_t seed; /* of the trial */
 	uint8_t bytes[DP_INSN_MAX];
 	uint64_t placements, cases, faults, unknown, endless, known, different, deaths;
@@ -83,8 +83,7 @@ static void print_case(const char *title, const struct trial *t, const char *wha
 	fflush(stdout);
 }
 
-/* ---- the process that runs the code
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the process that runs the code ---------------------------------------------------------------------------------------- */
 
 static bool run_states(const struct trial *t, uint64_t *seed)
 {
@@ -112,7 +111,7 @@ static bool run_states(const struct trial *t, uint64_t *seed)
 	return ran;
 }
 
-/* True if some state got past the instruction, or it can only fault. */
+/* True if some state executed the instruction, or it can only fault. */
 static bool try_one(const uint8_t *bytes, size_t n, uint64_t trial_seed)
 {
 	struct trial t;
@@ -187,8 +186,7 @@ static void work(void)
 	_exit(0);
 }
 
-/* ---- the process that watches
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the process that watches ---------------------------------------------------------------------------------------------- */
 
 static void watch(void)
 {

@@ -19,7 +19,7 @@ static void put64(uint8_t *at, uint64_t v)
 	memcpy(at, &v, sizeof(v));
 }
 
-/* Bits that are numbers of many kinds: small indices, ordinary floats, anything. */
+/* Random bits that are useful as several kinds of numbers: small indices, ordinary floats, anything. */
 static uint64_t element(uint64_t *seed)
 {
 	const uint64_t r = random_next(seed);
@@ -106,11 +106,11 @@ uint64_t state_address(const ZydisDecodedOperand *o, const struct machine_state 
 	return o->mem.segment == ZYDIS_REGISTER_GS ? at + MACHINE_GS : at;
 }
 
-/* Kernels punish locked accesses that cross a cache line by making them slow: those must not happen. False if this is one. */
+/* Kernels slow down locked accesses that cross a cache line (split locks), so avoid them. Returns false for such an access. */
 static bool calm_lock(const struct trial *t, uint64_t *seed, struct machine_state *s)
 {
 	const ZydisDecodedOperand *memory = NULL;
-	int bit = -1; /* the register with a bit's number, which is part of the address */
+	int bit = -1; /* the register that holds a bit's number (bt and its like), which changes the address */
 	for (int i = 0; i < t->form.operand_count; i++) {
 		const int r = t->operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER ? number(t->operand[i].reg.value) : -1;
 		if (t->operand[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
@@ -141,7 +141,7 @@ static void random_general(uint64_t *seed, struct machine_state *s)
 	s->flags = (random_next(seed) & STATUS_FLAGS) | (random_next(seed) % 8 ? 0 : DIRECTION) | 0x202;
 }
 
-/* System calls are calls of getpid(). */
+/* Makes every system call getpid(). */
 static void calm_syscall(const struct trial *t, struct machine_state *s)
 {
 	if (t->form.mnemonic == ZYDIS_MNEMONIC_SYSCALL)

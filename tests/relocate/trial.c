@@ -8,7 +8,7 @@
 
 #define PAGE       4096u
 #define INT3       0xcc
-#define SEEN_FLAGS UINT64_C(0x244dd5) /* all but the trap and resume flags, and those that are not the program's */
+#define SEEN_FLAGS UINT64_C(0x244dd5) /* all but the trap and resume flags, and the flags that a program cannot set */
 
 struct placed {
 	uint64_t addr;
@@ -17,10 +17,9 @@ struct placed {
 
 static uint8_t image[MACHINE_ROOM], start_memory[MACHINE_ROOM], after[MACHINE_ROOM];
 
-/* ---- preparing
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- preparing ------------------------------------------------------------------------------------------------------------- */
 
-/* fs belongs to this process; relocation copies either prefix in the same way, so gs does for both. */
+/* fs belongs to this process. Relocation copies both prefixes in the same way, so the test uses gs for both. */
 static void avoid_fs(uint8_t *bytes, size_t prefixes)
 {
 	for (size_t i = 0; i < prefixes; i++)
@@ -28,7 +27,7 @@ static void avoid_fs(uint8_t *bytes, size_t prefixes)
 			bytes[i] = 0x65;
 }
 
-/* Operands relative to rip lead into the sandbox. */
+/* Makes operands relative to rip point into the sandbox. */
 static void aim_rip(struct dp_insn *insn, uint8_t *bytes, uint64_t *seed)
 {
 	if (!insn->disp_at)
@@ -38,7 +37,7 @@ static void aim_rip(struct dp_insn *insn, uint8_t *bytes, uint64_t *seed)
 	memcpy(bytes + insn->disp_at, &disp, sizeof(disp));
 }
 
-/* Unlike what a call into itself does, what a branch into its own bytes does cannot be told from what it should do. */
+/* A branch into its own bytes has no result to compare with. A call into itself has. */
 static bool into_itself(const struct dp_insn *insn)
 {
 	bool branch = insn->rel_size && insn->flow != DP_FLOW_NEXT;
@@ -70,7 +69,7 @@ static enum outcome refused(struct dp_error *err, char why[static 160])
 	return OUTCOME_REFUSED;
 }
 
-/* The pages are full of int3 but for what was put last. */
+/* The pages are full of int3, except the code that was put last. */
 static void put_code(struct placed *last, uint64_t addr, const uint8_t *bytes, size_t n)
 {
 	if (!last->addr)
@@ -126,10 +125,9 @@ void trial_memory(uint64_t *seed)
 	}
 }
 
-/* ---- comparing
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------------------------------------- */
 
-/* The address in the original's terms; one in the moved code that no pair names stays. */
+/* Translates an address in the moved code to the original's. Other addresses are unchanged. */
 static uint64_t original(const struct trial *t, uint64_t rip)
 {
 	for (int i = 0; i < t->plan.npairs; i++)
@@ -144,10 +142,10 @@ static bool names_pc(int signal)
 }
 
 /*
- * What a moved indirect call may do otherwise, and nothing else may; docs/guarantees.md says so:
- *   - where its target is no canonical address, it faults behind the push of the return address: the stack pointer is 8 lower and
- * the pc inside of the stub. Such a call ends the program anyway;
- *   - where its operand is the very memory that the return address goes to, it reads that.
+ * The differences that a moved indirect call may have, as docs/guarantees.md says:
+ *   - If its target is not a canonical address, it faults after the push of the return address: the stack pointer is
+ *     lower by 8 and the pc is in the stub. Such a call ends the program anyway.
+ *   - If its operand is the memory that the return address is pushed to, it reads the return address.
  */
 static bool known_difference(const struct trial *t, const struct machine_state *start, const struct machine_state *a,
                              const struct machine_state *b)
@@ -194,7 +192,7 @@ static bool general_differs(const struct machine_state *a, const struct machine_
 	return ((a->flags ^ b->flags) & SEEN_FLAGS) && note(what, "flags", a->flags, b->flags);
 }
 
-/* All of the frame but where the last x87 instruction stood, which is where it now stands. */
+/* Compares the whole frame, except the address of the last x87 instruction, which differs. */
 static bool vector_differs(const struct trial *t, const struct machine_state *a, const struct machine_state *b,
                            char what[static 160])
 {
@@ -224,10 +222,9 @@ static bool memory_differs(char what[static 160])
 	return false;
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-/* What popf and iret load may neither single-step nor check alignment in the harness; an iret needs segments to return to. */
+/* popf and iret must not load flags that single-step or check alignment in the harness; an iret needs valid segments. */
 static void tame_stack(const struct trial *t, const struct machine_state *s)
 {
 	const uint64_t at = s->gpr[4] - MACHINE_SANDBOX, bad = UINT64_C(0x44100);

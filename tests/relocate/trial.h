@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One instruction at its own address, and moved: both run from the same states, and what they leave is compared. */
+/* One instruction at its own address, and moved: both run from the same states, and the results are compared. */
 #ifndef DP_TESTS_RELOCATE_TRIAL_H
 #define DP_TESTS_RELOCATE_TRIAL_H
 
@@ -14,33 +14,33 @@ struct trial {
 	struct dp_insn insn;
 	uint64_t to;
 	struct dp_buf moved;
-	struct dp_plan plan; /* for its pairs */
+	struct dp_plan plan; /* for its pairs of addresses */
 };
 
 enum outcome {
 	OUTCOME_SAME,
 	OUTCOME_DIFFERENT,
-	OUTCOME_KNOWN,   /* differs in the one way that is documented; see known_difference() */
-	OUTCOME_ENDLESS, /* neither of them ends */
+	OUTCOME_KNOWN,   /* differs in a documented way; see known_difference() */
+	OUTCOME_ENDLESS, /* neither of the two ends */
 	OUTCOME_UNFIT,   /* not run; `why` says why */
-	OUTCOME_UNKNOWN, /* no instruction for the two decoders */
+	OUTCOME_UNKNOWN, /* neither decoder knows it */
 	OUTCOME_REFUSED  /* not moved; `why` says why */
 };
 
-/* Chooses the place, decodes, relocates. OUTCOME_SAME if it can be run. `seed` decides everything that is random. */
+/* Chooses the address, decodes, relocates. OUTCOME_SAME if the instruction can be run. `seed` determines all random choices. */
 enum outcome trial_prepare(struct trial *t, const uint8_t *bytes, size_t n, uint64_t *seed, char why[static 160]);
 void trial_fini(struct trial *t);
-/* Fills the sandbox's image for the states that follow. */
+/* Fills the sandbox for the next states. */
 void trial_memory(uint64_t *seed);
-/* Runs both from one random state. `faulted` says whether they ended at the instruction itself. */
+/* Runs both from one random state. `faulted`: whether they ended at the instruction itself. */
 enum outcome trial_run(const struct trial *t, uint64_t *seed, bool *faulted, char what[static 160]);
 
 /*
- * state.c: a random state in which the instruction's memory operand most likely leads into the sandbox. False if it must not be
- * tried: a locked access that crosses a cache line.
+ * state.c: a random state in which the instruction's memory operand most likely points into the sandbox. Returns false if it must
+ * not be run: a locked access that crosses a cache line.
  */
 bool state_random(const struct trial *t, uint64_t *seed, struct machine_state *state);
-/* Where a memory operand leads (64-bit addressing). */
+/* The address of a memory operand (64-bit addressing). */
 uint64_t state_address(const ZydisDecodedOperand *operand, const struct machine_state *state);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is not run here, and why. All of it but the first group is copied like any other instruction. */
+/* Instructions that are not run here, and why. Relocation copies all but the first group unchanged. */
 #include "forms.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static bool matches(const char *pattern, const char *name)
 	return pattern[n - 1] == '*' ? !strncmp(pattern, name, n - 1) : !strcmp(pattern, name);
 }
 
-/* Segment registers cannot be put back. (iretq finds the right ones on the stack: tame_stack().) */
+/* The harness cannot restore segment registers. (iretq finds valid ones on the stack: tame_stack().) */
 static bool loads_segment(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operand)
 {
 	if (insn->mnemonic == ZYDIS_MNEMONIC_SYSCALL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stub's calls, with a check that the registers that it does not save come back as they were. */
+/* The calls that a stub makes, with a check that they preserve the registers that a stub does not save. */
 	.text
 	.globl	host_enter
 	.type	host_enter, @function

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an event of the sink costs, beside a compiled-in tracepoint of the same process. Prints nanoseconds: median of rounds. */
+/* The cost of an event of the sink, beside a compiled-in tracepoint of the same process. Prints nanoseconds: median of rounds. */
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "bench_tp.h"

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with the LTTng sink in it, driven by the lines of its standard input; one line answers each. Commands:
- *   kinds            registers "kinds", with a field of every type
- *   one NAME         registers an event NAME with one field "value" (uint64_t); the newest registered event is the one that is
- * hit wait             waits until the newest event is wanted by a session hit N            N hits of the newest event, values
- * counting from 0 big N            N hits of 1 KiB (only after `bulk`, which registers such an event) closeall         closes
- * every descriptor above 2 fork             a fork child hits, and calls exit() vfork            a vfork child hits exit returns
- * from main
+ * A process with the LTTng sink in it, which executes the lines of its standard input and answers each with one line. Commands:
+ *   kinds     registers "kinds", with a field of every type
+ *   one NAME  registers an event NAME with one field "value" (uint64_t); commands use the newest registered event
+ *   wait      waits until a session enables the newest event
+ *   hit N     N hits of the newest event, values counting from 0
+ *   big N     N hits of 1 KiB (only after `bulk`, which registers such an event)
+ *   closeall  closes every descriptor above 2
+ *   fork      a fork child hits, and calls exit()
+ *   vfork     a vfork child hits
+ *   exit      returns from main
  */
 #include "host.h"
 
@@ -187,9 +190,9 @@ static void fork_child(void)
 	fflush(stdout);
 	const pid_t child = fork();
 	if (child == 0) {
-		host_agent.live = 0; /* what MADV_WIPEONFORK does */
+		host_agent.live = 0; /* the effect of MADV_WIPEONFORK */
 		const bool ok = hit_once(999);
-		exit(ok || probe.lost.forked != 1); /* with all destructors */
+		exit(ok || probe.lost.forked != 1); /* runs the destructors */
 	}
 	int status = -1;
 	waitpid(child, &status, 0);
@@ -244,7 +247,7 @@ static void *storm_thread(void *index)
 	return NULL;
 }
 
-/* Threads that hit, threads that come and go, and a signal that hits in the middle of both. */
+/* Threads hit, other threads start and end, and a signal handler hits in between. */
 static void storm(unsigned milliseconds)
 {
 	pthread_t threads[4];

@@ -46,7 +46,10 @@ form_\name:
 	ret
 	done short_jcc
 
-	/* The conditional jump itself is the first instruction: flags come from the caller (driver sets ZF through form_flags). */
+	/*
+	 * The conditional jump itself is the first instruction: the caller sets the flags (the driver sets ZF through
+	 * form_flags).
+	 */
 	form jcc_first
 	je 1f
 	lea 2(%rdi), %rax
@@ -146,7 +149,7 @@ form_\name:
 	ret
 	done syscall_mid
 
-	/* rax = 39 is set by the driver's caller shim */
+	/* the caller sets rax = 39 */
 	form syscall_first
 	syscall
 	sub pid(%rip), %rax
@@ -185,7 +188,7 @@ form_\name:
 	ret
 	done push_imm8
 
-	/* The red zone has a value that must survive every instruction. */
+	/* The red zone contains a value that every instruction must preserve. */
 	form redzone
 	mov %rdi, -8(%rsp)
 	mov %rdi, -128(%rsp)

@@ -9,7 +9,7 @@ int main(void)
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &after);
-	sigprocmask(SIG_SETMASK, NULL, &all); /* what the kernel made of it */
+	sigprocmask(SIG_SETMASK, NULL, &all); /* without the signals that cannot be blocked */
 	target_ready();
 	for (unsigned i = 0;; i++) {
 		bad += foo(i, "blocked") != target_expected(i, "blocked");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * canary [THREADS]: around hot code, all registers, flags, x87, MXCSR, vector and mask registers, the red zone, errno and the
- * signal mask have patterns that change with every pass, in every thread and in a signal handler. Changes by others are counted
- * and named.
+ * signal mask have patterns that change with every pass, in every thread and in a signal handler. It counts and names changes
+ * that it did not make.
  */
 #include "canary.h"
 #include "target.h"

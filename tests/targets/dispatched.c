@@ -81,9 +81,9 @@ static void *foreign_thread(void *arg)
 	for (long i = 0; !target_stop && !refused; i++) {
 		dispatch = GIVEN;
 		wrong += foo(5) != 16;
-		raw(FOREIGN); /* the handler leaves the register as it was; nothing depends on it */
+		raw(FOREIGN); /* the handler sets no result, and none is needed */
 		wrong += foreign != i + 1;
-		for (volatile int spin = 0; spin < 20000; spin++) /* like code without system calls */
+		for (volatile int spin = 0; spin < 20000; spin++) /* code without system calls */
 			;
 		dispatch = how ? GIVEN : MADE;
 		target_sleep_us(300);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* elements: an array of structs on the heap, with all kinds of members, and a list; for modules that walk it. elements crash:
- * crashes. */
+/*
+ * elements [crash]: an array of structs on the heap, with all kinds of members, and a list; for modules that walk it. `crash`:
+ * crashes.
+ */
 #include "target.h"
 
 #include <stdlib.h>

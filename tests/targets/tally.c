@@ -25,7 +25,7 @@ static jmp_buf back;
 
 TARGET_PROBED long rec(long n)
 {
-	volatile long below; /* a call, not a loop */
+	volatile long below; /* volatile, so that the compiler does not turn the recursion into a loop */
 	if (!n)
 		return 0;
 	below = rec(n - 1);

@@ -2,7 +2,7 @@
 /*
  * A program that uses signals, to be probed with traps: it sets and reads masks and actions in every way, has a SIGTRAP handler
  * and int3s of its own, starts threads all the time (with all signals blocked), forks, and waits with temporary signal masks.
- *Each result is compared with that without probes.
+ * Each result is compared with that without probes.
  *
  *	trapped SECONDS
  */

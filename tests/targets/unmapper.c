@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* unmapper LIBRARY: calls plugin_work() for a while, dlcloses the library, opens it again, and so on until SIGTERM.
- * SIGUSR1 closes it for good (prints "CLOSED"). */
+/*
+ * unmapper LIBRARY: calls plugin_work() for a while, dlcloses the library, opens it again, and so on until SIGTERM. SIGUSR1
+ * closes it for good (prints "CLOSED").
+ */
 #include "target.h"
 
 #include <dlfcn.h>

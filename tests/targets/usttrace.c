@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usttrace: an LTTng-UST program with a function to probe between its own events, to test that the two traces merge in
- * time. */
+/* usttrace: an LTTng-UST program with a function to probe between its own events, to test that the two traces merge in time. */
 #include "target.h"
 
 #include <lttng/tracef.h>

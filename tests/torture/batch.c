@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which instructions. An address is drawn from the executable segments and its function decoded from the start, so that each byte
- * of code has the same chance. Most of a library never runs, though: half of a batch is drawn from functions that earlier rounds
- * have seen running, and whole runs of neighbours are taken as well as single instructions.
+ * Chooses instructions. An address is drawn from the executable segments and its function is decoded from the start, so that each
+ * byte of code has the same chance. Most of a library never runs, so half of a batch is drawn from functions that ran in earlier
+ * rounds. Some choices are runs of neighbouring instructions.
  */
 #include "tests/torture/torture.h"
 
@@ -66,7 +66,7 @@ static void add_function(struct hot *hot, const char *module, uint64_t function)
 	hot->one[hot->n++].function = function;
 }
 
-/* What it calls may well run too. */
+/* Its callees are likely to run too. */
 static void add_callees(struct hot *hot, const struct dp_function *f)
 {
 	const uint64_t bias = (uint64_t)dp_module_bias(f->module);
@@ -109,7 +109,7 @@ static void take(struct choice *c, const struct dp_site *site, uint64_t addr)
 	p->file_function = site->function.start.v - bias;
 }
 
-/* Starts of the function's instructions; what cannot be decoded ends the list. */
+/* Starts of the function's instructions, up to the first that cannot be decoded. */
 static size_t starts_of(const struct dp_function *f, uint64_t start[static INSNS_MAX])
 {
 	size_t n = 0, size = f->size;
@@ -133,7 +133,7 @@ static void take_from(struct choice *c, const struct dp_site *site)
 	if (!n)
 		return;
 	const uint64_t r = random_next(&c->random);
-	const size_t first = r % 3 ? (r >> 8) % n : 0; /* the function's entry tells soonest whether it runs */
+	const size_t first = r % 3 ? (r >> 8) % n : 0; /* a hit at the entry shows soonest that the function runs */
 	const size_t run = r >> 2 & 1 ? 1 + (r >> 40) % RUN_MAX : 1;
 	for (size_t i = first; i < n && i < first + run; i++)
 		take(c, site, start[i]);
@@ -144,7 +144,7 @@ static bool wanted(const struct options *o, const struct dp_module *m)
 	return dp_module_path(m)[0] == '/' && !fnmatch(o->module, dp_module_name(m), 0);
 }
 
-/* An address of the n-th byte of all wanted code, or of that module's alone; the sum of bytes if there are not so many. */
+/* The address of the n-th byte of all wanted code, or of `only`'s; if there are fewer bytes, returns their number. */
 static uint64_t nth_byte(struct choice *c, struct dp_module *only, uint64_t n, struct dp_module **ret)
 {
 	uint64_t sum = 0;
@@ -168,7 +168,7 @@ static uint64_t nth_byte(struct choice *c, struct dp_module *only, uint64_t n, s
 	return sum;
 }
 
-/* Modules count by their size, or each the same: the program itself may be small. */
+/* Weighs modules by size, or all equally: the program itself may be small. */
 static uint64_t draw_address(struct choice *c, struct dp_module **ret)
 {
 	const uint64_t r = random_next(&c->random);

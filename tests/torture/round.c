@@ -25,7 +25,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The string is the ELF magic of the executable itself. */
+/* The string is the ELF magic number of the executable itself. */
 static struct dp_error *capture_init(const struct round *r, struct capture *c)
 {
 	char text[64];
@@ -60,13 +60,13 @@ static bool is_handled(const struct round *r)
 	return r->tactics >> DP_TACTIC_TRAP & 1;
 }
 
-/* Where the handler stands, every third probe is a trap, whatever else would fit. */
+/* With the handler, every third probe is a trap, whatever else would fit. */
 static unsigned tactics_of(const struct round *r, size_t i)
 {
 	return is_handled(r) && i % 3 == 0 ? 1u << DP_TACTIC_TRAP : r->tactics;
 }
 
-/* The round goes on without, and counts why, if there can be no handler in this process. */
+/* If this process cannot have the handler, the round continues without it, and counts why. */
 static struct dp_error *prepare_handler(struct round *r)
 {
 	if (!is_handled(r))
@@ -214,7 +214,7 @@ static size_t differences(struct round *r, struct dp_module *m, dp_addr start, s
 		return 0;
 	const size_t got = dp_target_read(r->target, start, now, in_file);
 	if (got != in_file || !memcmp(file, now, got))
-		return 0; /* a module that was unloaded, or a target that has ended, holds nothing of ours */
+		return 0; /* an unloaded module or an ended target contains nothing of ours */
 	for (size_t i = 0; i < got; i++) {
 		if (file[i] == now[i])
 			continue;
@@ -243,8 +243,10 @@ static size_t all_differences(struct round *r)
 	return bad;
 }
 
-/* The target may load and unload modules between the look at its map and the one at its text: what differs must do so again and
- * again. */
+/*
+ * The target may load and unload modules between the reading of its map and of its text: a difference counts only if it is there
+ * every time.
+ */
 void round_compare(struct round *r)
 {
 	size_t bad = 0;

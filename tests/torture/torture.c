@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * torture (--pid N | -- COMMAND...) [--seconds S] [--seed X] [--batch N] [--module GLOB] [--fields
- * none|regs|memory|backtrace|all]
- *         [--stay MS] [--tactic NAME]... [--batches DIR] [--replay FILE [--only FIRST-LAST]] [--log FILE] [--report FILE]
+ * torture (--pid N | -- COMMAND...) [--seconds S] [--seed X] [--batch N] [--module GLOB]
+ *         [--fields none|regs|memory|backtrace|all] [--stay MS] [--tactic NAME]... [--batches DIR]
+ *         [--replay FILE [--only FIRST-LAST]] [--log FILE] [--report FILE]
  *
  * Ends with the time or with the target. Exit status: that of the command (128 + signal), 0 with --pid; 125 if the instrument
- * itself failed or found text that differs from its file. What the target makes of it is for its starter to see.
+ * itself failed or found text that differs from its file. The caller must check the target's own results.
  */
 #include "tests/torture/torture.h"
 #include "injector/tracee/stop/freeze.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define OWN_FAILURE 125
-#define KEEP        24 /* batches, for the case that the harm shows late */
+#define KEEP        24 /* batches that are kept: damage may show late */
 
 struct torture {
 	struct options o;
@@ -222,15 +222,15 @@ static bool may_pass(enum dp_tag tag)
 }
 
 /*
- * A turn of the modes each. The proof of a window looks at the whole module, and traps take hooks on the program's system calls:
- * one turn in four must do.
+ * The tactics change after all modes had a turn. Checking a window reads the whole module, and traps need hooks on the program's
+ * system calls, so each of the two gets one turn in four.
  */
 static unsigned tactics_of_turn(size_t turn)
 {
 	return turn == 3 ? 0 : turn == 1 ? DP_TACTICS_LIVE | 1u << DP_TACTIC_TRAP : DP_TACTICS_LIVE;
 }
 
-/* NULL: go on. */
+/* Returns NULL to continue. */
 static struct dp_error *once(struct torture *t)
 {
 	struct tally one = {0};
@@ -279,7 +279,7 @@ static int command_status(struct torture *t)
 	while (!command_ended(t)) {
 		if (kill(t->o.pid, 0))
 			return OWN_FAILURE;
-		dp_late_stop_reap(); /* a thread that died in our hands: as long as nobody takes it, the process does not end */
+		dp_late_stop_reap(); /* a traced thread that has died must be reaped, or its process does not end */
 		usleep(1000);
 	}
 	return WIFSIGNALED(t->status) ? 128 + WTERMSIG(t->status) : WEXITSTATUS(t->status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes that come and go at random instructions of a live program, to prove that it does not notice: batch.c chooses
- * instructions, round.c plants them, lets the program run, takes them out and compares the text with the files, tally.c keeps the
- * figures.
+ * Probes at random instructions of a live program, installed and removed again and again, to prove that the program does not
+ * notice: batch.c chooses instructions, round.c installs them, lets the program run, removes them and compares the text with the
+ * files, tally.c keeps the figures.
  */
 #ifndef DP_TESTS_TORTURE_H
 #define DP_TESTS_TORTURE_H
@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 enum mode {            /* what the probes of a round do */
-	    MODE_NONE, /* look at a condition that never holds */
+	    MODE_NONE, /* a condition that is never true */
 	    MODE_REGS,
 	    MODE_MEMORY, /* a string, and a word that cannot be read */
 	    MODE_BACKTRACE,
@@ -29,10 +29,10 @@ struct options {
 	size_t batch;
 	const char *module;  /* a glob of file names */
 	int mode;            /* enum mode, or MODE_COUNT for all in turn */
-	unsigned stay_ms;    /* how long a batch stands */
+	unsigned stay_ms;    /* how long a batch stays installed */
 	unsigned tactics;    /* bit set of enum dp_tactic, 0: the planner's own choice */
 	const char *batches; /* directory that gets the last batches, or NULL */
-	const char *replay;  /* a batch to plant again and again, or NULL */
+	const char *replay;  /* a batch to install again and again, or NULL */
 	size_t first, last;  /* of its lines */
 	const char *report;  /* file for the figures, or NULL */
 	FILE *log;
@@ -55,13 +55,13 @@ struct batch {
 	struct place *place;
 	size_t n;
 };
-struct hot; /* functions that were met in earlier rounds */
+struct hot; /* functions that ran in earlier rounds */
 struct hot *hot_create(void);
 struct hot *hot_destroy(struct hot *hot);
 void hot_add(struct hot *hot, const struct place *place);
 
 uint64_t random_next(uint64_t *state);
-/* Instructions of the modules that match, half of them in functions that are known to run. */
+/* Chooses instructions of the matching modules, half of them in functions that are known to run. */
 struct dp_error *batch_choose(struct dp_image *image, const struct options *o, const struct hot *hot, uint64_t seed,
                               struct batch *ret) DP_MUST_CHECK;
 struct dp_error *batch_load(struct dp_image *image, const struct options *o, struct batch *ret) DP_MUST_CHECK;
@@ -72,7 +72,7 @@ void batch_fini(struct batch *b);
 
 struct tally {
 	size_t rounds, asked, planned, placed[DP_TACTIC_COUNT], refused[DP_TAG_COUNT];
-	size_t no_install[DP_TAG_COUNT], no_open[DP_TAG_COUNT]; /* rounds in which nothing was planted, and why */
+	size_t no_install[DP_TAG_COUNT], no_open[DP_TAG_COUNT]; /* rounds without probes, by reason */
 	size_t hits, lost, left_bytes, left_sites, changed_bytes, sites_hit;
 	uint64_t pause_ns, install_ns, plan_ns;
 };
@@ -88,13 +88,13 @@ struct round {
 	struct batch batch;
 	enum mode mode;
 	unsigned tactics; /* as in options */
-	struct dp_hooks hooks; /* while the agent's handler is to stand */
+	struct dp_hooks hooks; /* while the agent's handler is wanted */
 	struct tally *tally;
 	size_t *hits; /* of each place */
 };
-/* Plan, install, run, remove. The target may end at any time: that is no error, but `in_time` is false then. */
+/* Plans, installs, runs, removes. The target may end at any time: that is not an error, but `in_time` is then false. */
 struct dp_error *round_run(struct round *r, bool *in_time) DP_MUST_CHECK;
-/* Compares the text with the files. The batch's modules are forgotten. */
+/* Compares the text with the files, and forgets the batch's modules. */
 void round_compare(struct round *r);
 
 #endif

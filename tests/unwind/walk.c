@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * walk PID: the agent's walker, with tables as dynprobe compiles them, over the stack of a process that somebody else holds
+ * walk PID: runs the agent's walker, with tables as dynprobe compiles them, over the stack of a process that another process has
  * stopped.
  *
- * Reads lines and answers those that are registers:
+ * Reads lines:
  *   RIP RAX RCX RDX RBX RSP RBP RSI RDI R8 ... R15   (hexadecimal) -> the frames' pcs; "cached" and pcs if a second walk differs
  *   sleep USEC SIGNAL                                 waits, then sends the signal: the next stop is at a random moment
- * The tables are compiled anew whenever other code is mapped.
+ * Compiles the tables again whenever the mapped code has changed.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,7 +51,7 @@ static struct dp_agent agent;
 static struct dp_probe_desc desc;
 static struct dp_slot slot;
 static uint64_t cache[DP_UNWIND_CACHE];
-static uint64_t code; /* of the mappings that the tables are for */
+static uint64_t code; /* hash of the mappings that the tables are for */
 
 int walk_self_read(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n)
 {
@@ -91,7 +91,7 @@ static char *maps_text(void)
 	return text;
 }
 
-/* Of the lines that are code. */
+/* Hashes the lines of code mappings. */
 static uint64_t hash_of_code(const char *maps)
 {
 	uint64_t h = 1;
@@ -157,7 +157,7 @@ static void print(const uint8_t *payload)
 	}
 }
 
-/* Once by the tables alone, then by what the first walk left in the cache: the two ways of the walker. */
+/* Walks by the tables alone, then with the cache that the first walk filled: the walker's two ways. */
 static void answer(const struct dp_regs *regs)
 {
 	uint8_t first[1 + 8 * DP_BACKTRACE_MAX], second[sizeof(first)];

@@ -90,12 +90,12 @@ static int crash(void)
 
 static void freed(void)
 {
-	say_ready(); /* which allocates */
+	say_ready(); /* allocates its buffer before the block below */
 	struct parcel *volatile parcel = malloc(sizeof(*parcel) + 2000);
-	void *volatile wall = malloc(100); /* so that the block stays one */
+	void *volatile wall = malloc(100); /* keeps the freed block from merging with the top of the heap */
 	free(parcel);
 	for (; wall; usleep(10000))
-		weigh(parcel); /* what malloc has written there is an address */
+		weigh(parcel); /* malloc has overwritten the label with an address */
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A shop that sells until SIGTERM, to be asked by the cookbook's commands. What it does is known: an order of every kind in turn, the
-// fifth of each five slow, the tenth of each ten refused; stock goes down by one an order and is filled up at 0.
+// A shop that sells until SIGTERM, for the cookbook's commands. Its behaviour is known: it takes an order of each kind in turn;
+// every fifth is slow, every tenth is refused; an order reduces the stock by one, and an empty stock is refilled.
 #include <chrono>
 #include <cstdio>
 #include <mutex>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables that the compiler computes nowhere: its debug information says how they would be, with floats and doubles too. */
+/* Variables that are computed nowhere: only the debug information says how to compute them, with floats and doubles too. */
 #include "values.h"
 
-/* Nobody looks at these in work(): main() prints what they are. */
+/* work() does not use these variables; main() prints their values. */
 #define MADE(x, y, n, c)                                                                                                         \
 	const double twice = (x)*2.0 + 1.5, from_int = (n), halved = (x) / -4.0, wide = (double)(y) - (x);                       \
 	const float third = (y) / 3.0f, negative = -(y), narrow = (float)(x);                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inlined copies that begin elsewhere than at their lowest address: compilers share a copy's end with the one before it, move
- * rare blocks away and enter loops at their end. Each function counts its calls.
+ * Inlined copies whose entry is not their lowest address: compilers share a copy's end with the one before it, move rare blocks
+ * away and enter loops at their end. Each function counts its calls.
  */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pointers to objects that the compiler keeps in registers: there is no pointer then, but what it would point to is there. */
+/* Pointers to objects that the compiler keeps in registers: the pointer does not exist, but the value that it points to does. */
 #include "values.h"
 
 struct both {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inlined functions in inlined functions, with parameters of the same names. With gcc -O2 both of visit()'s copies begin at one
- * instruction, and the ranges of the inner one leave it out.
+ * Inlined functions in inlined functions, with parameters of the same names. With gcc -O2 both copies of visit() begin at one
+ * instruction, and the ranges of the inner copy do not contain it.
  */
 #include <stdio.h>
 #include <stdlib.h>

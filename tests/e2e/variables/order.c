@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A copy of a function has lost parameters, which its caller has other variables of the same names as. */
+/* A copy of a function has lost parameters, and its caller has other variables with the same names. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -43,7 +43,7 @@ int64_t global;
 static __thread int mine = 100;
 static struct request ring[2];
 
-/* gcc would make a copy with another convention. */
+/* gcc would make a copy with another calling convention. */
 #ifdef __clang__
 #define ALONE __attribute__((noinline))
 #else
@@ -69,7 +69,7 @@ ALONE double half_of(double x)
 	return y;
 }
 
-/* So that padding follows half_of()'s ret: at the end of the text there is room for a jump at some addresses only. */
+/* Keeps padding after half_of()'s ret: at the end of the text a jump would fit at few load addresses only. */
 void behind_half_of(void);
 ALONE __attribute__((used)) void behind_half_of(void)
 {
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 		       r->ok ? "true" : "false", r->raw[0], r->raw[1], r->raw[2], r->raw[3], r->id);
 		printf("\"next_len\":%d,\"counter\":%d,\"mine\":%d,\"global\":%" PRId64 ",\"second\":%d,\"half_1\":%u,\"real\":%.9g,", r->next->len,
 		       counter, mine, global, r->table[1], r->half[1], (double)r->either.real);
-		/* C's own answers. */
+		/* The values that C computes. */
 		printf("\"e_sum\":%d,\"e_unsigned\":%d,\"e_shift\":%d,\"e_divide\":%" PRId64 ",\"e_modulo\":%d,\"e_narrow\":%d,\"e_float\":%d,\"e_mixed\":%.17g,"
 		       "\"e_bits\":%d,\"e_choice\":%d,\"e_logic\":%d,\"e_pointer\":%td,\"e_xor\":%" PRId64 ",\"e_wrap\":%u,",
 		       (int)((unsigned)n + (unsigned)seventh), r->flag - 9u > 5u, n >> (small & 7), big / (n | 1), seventh % (n | 1), (signed char)n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What both languages share: values from a generator, and one line of JSON for each call: what a probe in it has to see. */
+/* Shared by C and C++: values from a generator, and one line of JSON per call with the values that a probe must show. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Rings are drained every few milliseconds. Not asleep: the tool may need a thread that is not in a timed call. */
+/* Gives dynprobe time to drain the rings. It does not sleep: the tool may need a thread that is not in a timed call. */
 static inline void breathe(int i)
 {
 	if (i % 64 != 63)

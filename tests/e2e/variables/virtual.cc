@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Virtual bases: where they are in an object depends on what it is all of. */
+/* Virtual bases: their offset in an object depends on the complete object's type. */
 #include "values.h"
 
 struct Root {

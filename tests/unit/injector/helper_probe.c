@@ -244,8 +244,7 @@ void pr_count_no_more(void)
 		cr_assert(tr_await_value(&tr->value[RESTS + k], tr->value[RESTS + k] + 1), "thread %d still calls", k);
 }
 
-/* ---- looking at the process
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- looking at the process --------------------------------------------------------------------------------------------- */
 
 struct line {
 	unsigned long start, end, offset;

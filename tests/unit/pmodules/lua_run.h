@@ -216,8 +216,7 @@ static inline struct dp_snapshot *lua_snapshot(void)
 	return s;
 }
 
-/* ---- runs
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- runs --------------------------------------------------------------------------------------------------------------- */
 
 static void keep_log(enum dp_log_level level, const char *module, const char *text, void *data)
 {

@@ -155,8 +155,7 @@ static void assert_going_on(void)
 	cr_assert_eq(tr->failed, 0);
 }
 
-/* ---- with a living tool
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- with a living tool ------------------------------------------------------------------------------------------------- */
 
 Test(call, registers_flags_vectors_and_red_zone_of_a_running_thread)
 {
@@ -236,8 +235,7 @@ Test(call, fault_in_the_function_is_an_error_and_no_death)
 	tr_kill(pid);
 }
 
-/* ---- with a dead one
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- with a dead one ---------------------------------------------------------------------------------------------------- */
 
 static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_us)
 {

@@ -236,8 +236,7 @@ Test(temp_mask, held_back_while_a_mask_is_given_back)
 	free(t);
 }
 
-/* ---- around traps: a call that a hook makes
- * ------------------------------------------------------------------------------------ */
+/* ---- around traps: a call that a hook makes ----------------------------------------------------------------------------- */
 
 /* A wait as a hook makes it: the call is made behind `hooked`, and may as well be made at `anew`, with the registers in `was`. */
 long hooked_wait(const uint64_t *mask, uint64_t size, struct dp_regs *regs);

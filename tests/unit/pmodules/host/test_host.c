@@ -51,8 +51,7 @@ static void run(struct dp_error *(*load)(struct pmodule *m))
 		return NULL;                                                                                                     \
 	}
 
-/* ---- matching
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- matching ----------------------------------------------------------------------------------------------------------- */
 
 /* One object is used for two registrations, as the tutorial does: the first keeps what it had. */
 REGISTERS(load_reuse, pmodule_match_add_frame_symbol(x, "inner", PMODULE_MATCH_EXACT);
@@ -176,8 +175,7 @@ Test(host, callbacks_are_registered_in_load_only)
 	dp_snapshot_destroy(model.s);
 }
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ------------------------------------------------------------------------------------------------------------- */
 
 static void fails(ptrace_thread_t *t)
 {
@@ -200,8 +198,7 @@ Test(host, errors_are_counted_and_never_switch_a_module_off)
 	dp_snapshot_destroy(model.s);
 }
 
-/* ---- annotations
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- annotations -------------------------------------------------------------------------------------------------------- */
 
 static void annotates(ptrace_frame_t *f)
 {
@@ -239,9 +236,7 @@ Test(host, json_that_is_none_is_discarded_said_and_counted)
 	dp_snapshot_destroy(model.s);
 }
 
-/* ---- reads
- * -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- reads -------------------------------------------------------------------------------------------------------------- */
 
 static void reads(ptrace_thread_t *t)
 {

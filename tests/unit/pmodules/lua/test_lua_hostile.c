@@ -59,8 +59,7 @@ Test(lua_hostile, unknown_names_are_errors_that_suggest)
 	lua_expect_error(MODULE("bt().tid(bt)"), "thread expected, got backtrace");
 }
 
-/* ---- errors stay where they are
- * -------------------------------------------------------------------------------------------------- */
+/* ---- errors stay where they are ----------------------------------------------------------------------------------------- */
 
 Test(lua_hostile, an_error_in_one_callback_stops_that_callback_alone)
 {
@@ -115,8 +114,7 @@ Test(lua_hostile, objects_of_a_snapshot_that_is_over_are_stale)
 	lua_run_fini(&r);
 }
 
-/* ---- the sandbox
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the sandbox -------------------------------------------------------------------------------------------------------- */
 
 Test(lua_hostile, the_sandbox_has_no_way_out)
 {
@@ -161,8 +159,7 @@ Test(lua_hostile, what_it_says_is_no_command_to_the_terminal)
 	lua_expect_error(MODULE("error('a\\27[2Jb')"), "a?[2Jb");
 }
 
-/* ---- time and memory
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- time and memory ---------------------------------------------------------------------------------------------------- */
 
 /* Cut off, and the callback of another module runs all the same. */
 static void expect_cut_off(const char *body)
