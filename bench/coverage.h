@@ -9,7 +9,7 @@
 #include "trampoline/arch/x86_64/decode/decode.h"
 #include "trampoline/trampoline.h"
 
-/* ---- code: which bytes are instructions (coverage_code.c) ------------------------------------------------------------------ */
+/* ---- code: which bytes are instructions (coverage_code.c) --------------------------------------------------------------- */
 
 enum mark {
 	MARK_START = 1,    /* an instruction starts here */
@@ -52,7 +52,7 @@ static inline uint8_t *code_mark(const struct code *code, uint64_t addr)
 	return &code->mark[addr - code->lo];
 }
 
-/* ---- check: do the plans keep their contract? (coverage_check.c) ---------------------------------------------------------- */
+/* ---- check: do the plans keep their contract? (coverage_check.c) -------------------------------------------------------- */
 
 struct layout { /* what the planner would map and write */
 	const struct dp_plan *plan;
@@ -63,7 +63,7 @@ struct layout { /* what the planner would map and write */
 /* Returns the number of violations, and prints each on standard error. Restores the code. */
 size_t check_layout(struct code *code, const struct dp_image *image, const struct layout *layout);
 
-/* ---- tally: counters and reports (coverage_report.c) ----------------------------------------------------------------------- */
+/* ---- tally: counters and reports (coverage_report.c) -------------------------------------------------------------------- */
 
 #define EXAMPLES 6
 struct example {

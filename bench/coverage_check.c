@@ -64,7 +64,7 @@ static void restore(struct check *c, const struct dp_plan *plan)
 		*code_mark(c->code, k) &= (uint8_t) ~(MARK_HEAD | MARK_INTERIOR);
 }
 
-/* ---- where jumps lead ------------------------------------------------------------------------------------------------------ */
+/* ---- where jumps lead --------------------------------------------------------------------------------------------------- */
 
 static const uint8_t *bytes_at(const struct check *c, uint64_t addr, size_t *n)
 {

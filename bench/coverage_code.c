@@ -106,7 +106,7 @@ static struct dp_error *find_ranges(const struct code *code, struct ranges *r)
 	return r->failed ? dp_error_nomem() : NULL;
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------------------- */
+/* ---- decoding ----------------------------------------------------------------------------------------------------------- */
 
 /* False for bytes that are not an instruction, or where another range's decoding disagrees. */
 static bool mark_one(struct code *code, uint64_t at, uint64_t end, struct dp_insn *insn)

@@ -105,7 +105,7 @@ static struct dp_error *lower(struct dp_scope *s, const char *text, struct dp_op
 	return o->absent ? dp_error(DP_TAG_NO_VALUE, "%s", o->absent) : dp_build_finish(o->value, ret);
 }
 
-/* ---- the machine at the site ----------------------------------------------------------------------------------------------- */
+/* ---- the machine at the site -------------------------------------------------------------------------------------------- */
 
 /* A register holds a narrow argument in its low part; the upper bits may have any value. */
 static uint64_t with_rubbish(uint64_t value, unsigned size)
@@ -133,7 +133,7 @@ static void enter_site(struct machine *m)
 	memcpy(p->gpr, m->gpr, sizeof(p->gpr));
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ---------------------------------------------------------------------------------------------------------- */
 
 static double real_of(uint64_t bits)
 {

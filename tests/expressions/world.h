@@ -119,7 +119,7 @@ struct parameters {
 };
 static struct parameters P;
 
-/* ---- what C leaves open -------------------------------------------------------------------------------------------------- */
+/* ---- what C leaves open ------------------------------------------------------------------------------------------------- */
 
 static bool failed;
 static struct node nothing;

@@ -104,7 +104,7 @@ static void set_vdso(struct dp_image *image, const char *maps)
 		check(dp_image_set_vdso(image, bytes, end - start));
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------------------------------------------------------- */
 
 static void text(const char *s, size_t n)
 {

@@ -74,7 +74,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* ---- the process ----------------------------------------------------------------------------------------------------------- */
+/* ---- the process -------------------------------------------------------------------------------------------------------- */
 
 struct process {
 	const struct damaged *program;
@@ -140,7 +140,7 @@ static struct dp_stopped_thread thread_at(const struct process *p, unsigned step
 	return t;
 }
 
-/* ---- queries --------------------------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------------------------ */
 
 static void take(struct dp_error *err)
 {
@@ -207,7 +207,7 @@ static void ask(const char *maps, struct process *p, unsigned step)
 	take(err);
 }
 
-/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------------------------------------- */
 
 /* Appends the section's new contents to the file. */
 static size_t replace(uint8_t *bytes, const struct damaged *v, unsigned k, size_t end, const uint8_t *data, size_t n)

@@ -19,7 +19,7 @@ bool zydis_decode(const uint8_t *bytes, size_t n, ZydisDecodedInstruction *insn,
 	return ready && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, insn, operand));
 }
 
-/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
+/* ---- forms -------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t key, uint64_t value)
 {
@@ -148,7 +148,7 @@ void forms_fini(struct forms *forms)
 	*forms = (struct forms){0};
 }
 
-/* ---- random encodings ------------------------------------------------------------------------------------------------------ */
+/* ---- random encodings --------------------------------------------------------------------------------------------------- */
 
 static size_t random_prefixes(uint64_t *seed, uint8_t *bytes)
 {

@@ -83,7 +83,7 @@ static void print_case(const char *title, const struct trial *t, const char *wha
 	fflush(stdout);
 }
 
-/* ---- the process that runs the code ---------------------------------------------------------------------------------------- */
+/* ---- the process that runs the code ------------------------------------------------------------------------------------- */
 
 static bool run_states(const struct trial *t, uint64_t *seed)
 {
@@ -186,7 +186,7 @@ static void work(void)
 	_exit(0);
 }
 
-/* ---- the process that watches ---------------------------------------------------------------------------------------------- */
+/* ---- the process that watches ------------------------------------------------------------------------------------------- */
 
 static void watch(void)
 {

@@ -17,7 +17,7 @@ struct placed {
 
 static uint8_t image[MACHINE_ROOM], start_memory[MACHINE_ROOM], after[MACHINE_ROOM];
 
-/* ---- preparing ------------------------------------------------------------------------------------------------------------- */
+/* ---- preparing ---------------------------------------------------------------------------------------------------------- */
 
 /* fs belongs to this process. Relocation copies both prefixes in the same way, so the test uses gs for both. */
 static void avoid_fs(uint8_t *bytes, size_t prefixes)
@@ -125,7 +125,7 @@ void trial_memory(uint64_t *seed)
 	}
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ---------------------------------------------------------------------------------------------------------- */
 
 /* Translates an address in the moved code to the original's. Other addresses are unchanged. */
 static uint64_t original(const struct trial *t, uint64_t rip)
@@ -222,7 +222,7 @@ static bool memory_differs(char what[static 160])
 	return false;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------------------------------------ */
 
 /* popf and iret must not load flags that single-step or check alignment in the harness; an iret needs valid segments. */
 static void tame_stack(const struct trial *t, const struct machine_state *s)

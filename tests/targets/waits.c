@@ -124,7 +124,7 @@ static long inotify_read(struct wait_state *s)
 	return read(s->fd, buf, sizeof buf);
 }
 
-/* ---- timed waits without a descriptor ------------------------------------------------------------------------------------ */
+/* ---- timed waits without a descriptor ----------------------------------------------------------------------------------- */
 
 static int epoll_prepare(struct wait_state *s)
 {

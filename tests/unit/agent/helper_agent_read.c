@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trap/read.c"
 
-/* The handler stands nowhere in these tests: reading goes by system calls. (agent/test_fault.c has the other way.) */
+/* These tests install no fault handler: loads go through system calls. (agent/test_fault.c tests the handler.) */
 struct dp_trap *dp_trap_state(void)
 {
 	return NULL;

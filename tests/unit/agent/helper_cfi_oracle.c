@@ -90,7 +90,7 @@ struct oracle *oracle_destroy(struct oracle *o)
 	for (size_t i = 0; i < FRAMES; i++)
 		free(o->cache[i].frame);
 	for (size_t i = 0; i < o->n; i++) {
-		/* the CFI belongs to the Elf's Dwarf only where there is one */
+		/* only an Elf with a Dwarf owns the CFI */
 		if (o->module[i].cfi)
 			dwarf_cfi_end(o->module[i].cfi);
 		elf_end(o->module[i].elf);
@@ -132,7 +132,7 @@ struct machine {
 	const struct state *s;
 	uint64_t cfa, stack[16];
 	size_t n;
-	bool bad, value; /* the top is the value, not where it is */
+	bool bad, value; /* the top of the stack is the value, not its address */
 };
 
 static void push(struct machine *m, uint64_t v)
@@ -231,7 +231,7 @@ static bool evaluate(struct machine *m, const Dwarf_Op *ops, size_t n, uint64_t 
 
 enum { STEP_OK, STEP_LOST, STEP_END };
 
-/* The caller's value of one register. */
+/* The value of one register in the caller. */
 static bool recover_one(struct machine *m, Dwarf_Frame *frame, int number, struct state *to, bool *undefined)
 {
 	Dwarf_Op mem[3], *ops;

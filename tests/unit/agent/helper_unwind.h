@@ -19,7 +19,7 @@ struct test_unwind {
 	uint64_t *cache;
 };
 
-/* Tables for everything that is mapped now. Fails the test where it cannot. */
+/* Tables for everything that is mapped now. Fails the test on an error. */
 struct test_unwind *test_unwind_create(void);
 struct test_unwind *test_unwind_destroy(struct test_unwind *t);
 /* Async-signal-safe. Returns the number of frames. */
@@ -27,7 +27,7 @@ size_t test_unwind_walk(struct test_unwind *t, const struct dp_regs *regs, uint6
 /* Could a call have left `pc` as its return address? */
 bool test_unwind_behind_call(const struct dp_agent *agent, uint64_t pc);
 void test_unwind_regs(const ucontext_t *uc, struct dp_regs *ret);
-/* From now on memory is that of `pid` (a stopped fork), 0: our own. */
+/* From now on walks read the memory of `pid` (a stopped fork); 0: our own. */
 void test_unwind_memory_of(pid_t pid);
 
 #endif

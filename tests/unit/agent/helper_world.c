@@ -35,7 +35,7 @@ static uint32_t *tcb_word(uint32_t offset)
 	return (uint32_t *)(uintptr_t)(world_key() + offset);
 }
 
-/* Offsets at which the thread's id stands; a second thread drops those where it does so by chance. */
+/* Offsets at which the thread's id is stored. A second thread rules out those that match by chance. */
 static void *filter_offsets(void *arg)
 {
 	bool *candidate = arg;
@@ -131,7 +131,7 @@ void world_destroy(struct dp_debug_ctx *w)
 	free(w);
 }
 
-/* What the emitted code does: one look at the table, one at the slot, one try. */
+/* Does what the emitted code does: one lookup in the table, one check of the slot, one attempt. */
 static struct dp_reservation fast_path(const struct dp_agent *a, uint32_t reserve)
 {
 	uint64_t key = world_key(), pos;

@@ -14,7 +14,7 @@
 #define PAGE 4096u
 
 static struct dp_agent *agent;
-static char *end; /* of what can be read */
+static char *end; /* the end of readable memory */
 static struct dp_ask *ask;
 
 static void setup(void)
@@ -93,7 +93,7 @@ Test(ask, equal_and_prefix_are_those_of_strcmp)
 
 Test(ask, what_decides_is_enough)
 {
-	memcpy(end - 3, "abc", 3); /* and no end */
+	memcpy(end - 3, "abc", 3); /* without a terminating NUL */
 	cr_expect(about(DP_ASK_EQUAL, end - 3, "abd").known);
 	cr_expect_not(about(DP_ASK_EQUAL, end - 3, "abd").value);
 	cr_expect_not(about(DP_ASK_EQUAL, end - 3, "abc").known, "the end is not there");

@@ -80,8 +80,8 @@ struct machine {
 };
 
 /*
- * Calls `target` with the registers of *in (but for rsp), stores those it comes back with in *out. It runs on a painted stack,
- * `shift` bytes below its top, so that the thunk meets every alignment and what it uses can be seen.
+ * Calls `target` with the registers of *in (except rsp) and stores the resulting ones in *out. Uses a painted stack, `shift`
+ * bytes below its top, so that the test covers every alignment and sees how much stack is used.
  */
 #define STACK_WORDS 1024
 #define PAINT       UINT64_C(0x5a5a5a5a5a5a5a5a)
@@ -123,7 +123,7 @@ static __attribute__((noinline)) void call_with(const struct machine *in, struct
 
 #define DF 0x400u
 
-/* All but rax, rcx, rdx, rsi and the arithmetic flags come back as they went in. */
+/* All but rax, rcx, rdx, rsi and the arithmetic flags are unchanged. */
 static void expect_preserved(const struct machine *in, const struct machine *out)
 {
 	const int kept[] = {3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -208,7 +208,7 @@ Test(blob, questions_are_answered_and_keep_the_rest)
 	free(agent);
 }
 
-/* The longest way: table miss, walk, claim, announcement, wrap. */
+/* The longest path: table miss, walk, claim, announcement, wrap. */
 Test(blob, thunk_uses_less_than_512_bytes_of_stack)
 {
 	struct dp_debug_ctx *w = world_create(64, 16384, DP_ID_SELF);
@@ -229,7 +229,7 @@ Test(blob, thunk_uses_less_than_512_bytes_of_stack)
 	world_destroy(w);
 }
 
-/* The same with a full ring that gives up its oldest records, and no slot but that of a thread that is gone. */
+/* The same with a full ring that drops its oldest records, and only the slot of an ended thread. */
 Test(blob, flight_recorder_stays_inside_the_thunks_promises)
 {
 	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_SELF);
@@ -356,7 +356,7 @@ Test(blob, threads_with_signals_lose_nothing_uncounted)
 	world_destroy(load_world);
 }
 
-/* ---- what gcc calls -------------------------------------------------------------------------- */
+/* ---- functions that gcc calls -------------------------------------------------------------------- */
 
 Test(blob, memory_functions_are_those_of_the_language)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads that may fault, and the program's own faults, with the handler of the blob that goes into targets. */
+/* Loads that may fault, and the program's own faults, with the handler of the blob that is mapped into targets. */
 #include "trap_blob.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ static volatile sig_atomic_t own, on_alternate;
 static volatile uintptr_t seen_pc, seen_addr;
 static sigjmp_buf out;
 
-/* A load with a fix-up, and an instruction in a "stub" whose original is elsewhere. */
+/* A load with a fix-up, and an instruction in a "stub" that stands for one elsewhere. */
 uint64_t fault_load(const uint64_t *from);
 extern const char fault_pc[], fault_to[];
 void moved_ud2(void);
@@ -62,7 +62,7 @@ static void *bad_page(void)
 	return mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* ---- ours ---- */
+/* ---- faults of our loads ---- */
 
 Test(fault, load_goes_on_at_its_fixup, .init = begin)
 {
@@ -124,7 +124,7 @@ Test(fault, file_that_was_cut, .init = begin)
 	cr_assert_eq(read_one(at(page), 8, to), 1, "SIGBUS is ours as well");
 }
 
-/* ---- the program's ---- */
+/* ---- the program's faults ---- */
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -235,7 +235,7 @@ Test(fault, ends_the_program_as_without_us, .init = begin)
 	}
 }
 
-/* A handler that returns, again and again, is in no handler behind that. */
+/* A handler that repairs the fault and returns: after that, no handler counts as running. */
 static void *volatile repaired;
 static void repair(int sig, siginfo_t *info, void *context)
 {

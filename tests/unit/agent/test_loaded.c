@@ -54,7 +54,7 @@ static void wake(void)
 Test(loaded, nobody_waits_where_no_tool_answers, .init = begin, .fini = end)
 {
 	w->control->loads_served = 0;
-	dp_loaded_tell(w->agent); /* that this comes back before DP_LOADED_SECONDS shows in loads_late */
+	dp_loaded_tell(w->agent); /* a wait of DP_LOADED_SECONDS would be counted in loads_late */
 	dp_loaded_tell(w->agent);
 	cr_expect_eq(w->control->loads, 2);
 	cr_expect_eq(w->control->loads_late, 0);
@@ -87,7 +87,7 @@ Test(loaded, an_answer_lets_go, .init = begin, .fini = end)
 
 Test(loaded, the_answer_to_an_earlier_load_is_none, .init = begin, .fini = end)
 {
-	w->control->loads = UINT32_MAX - 1; /* and the count may wrap */
+	w->control->loads = UINT32_MAX - 1; /* the counter may wrap */
 	w->control->loads_done = UINT32_MAX - 1;
 	dp_loaded_tell(w->agent);
 	cr_expect_eq(w->control->loads_late, 1);
@@ -131,7 +131,7 @@ static void *send_signals(void *arg)
 	return NULL;
 }
 
-/* An interval that starts anew at each signal would never end. */
+/* If each signal restarted the interval, it would never end. */
 Test(loaded, signals_do_not_make_the_wait_longer, .init = begin, .fini = end, .timeout = 60)
 {
 	struct sigaction action = {.sa_handler = nothing};

@@ -33,7 +33,7 @@ static inline uint64_t overwritten(void)
 	return n;
 }
 
-/* What is not between tail and head must be zero, or a later record would seem to be committed before it is. */
+/* Memory outside of [tail, head) must be zero, or a later record would seem to be committed too early. */
 static inline bool free_is_zero(const struct dp_slot *slot)
 {
 	for (uint64_t pos = slot->head; pos < slot->tail + slot->mask + 1; pos += 8)
@@ -42,7 +42,7 @@ static inline bool free_is_zero(const struct dp_slot *slot)
 	return true;
 }
 
-/* Survivors carry ascending numbers, per probe without a gap, up to the last one. */
+/* The remaining records have ascending numbers, without a gap per probe, up to the last one. */
 struct seen {
 	uint64_t n, last[WORLD_PROBES], each[WORLD_PROBES], tid;
 	bool gap, other_thread;
@@ -64,7 +64,7 @@ static void see(const struct dp_record *r, void *data)
 	}
 }
 
-/* What a tool does that takes over. */
+/* What a tool does when it takes over. */
 static inline struct seen take_over(struct dp_slot *slot)
 {
 	struct seen s = {0};

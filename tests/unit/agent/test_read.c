@@ -11,7 +11,7 @@
 
 static struct dp_debug_ctx *w;
 static struct dp_capture capture;
-static uint8_t *pages; /* two readable pages between two that are not */
+static uint8_t *pages; /* two readable pages between two unreadable ones */
 
 static void setup(void)
 {
@@ -37,7 +37,7 @@ static struct dp_op op_at(const void *addr, uint32_t size, uint16_t field)
 	return (struct dp_op){.addr = (uintptr_t)addr, .size = size, .field = field};
 }
 
-/* Whatever was read, behind the cursor there is nothing: it may be given back to the ring. */
+/* After any read, memory after the cursor is zero: it may be given back to the ring. */
 static void expect_zero_behind_cursor(void)
 {
 	for (const uint8_t *p = capture.cursor; p < (uint8_t *)capture.record + 2048; p++)
@@ -86,7 +86,7 @@ Test(read, unreadable_addresses_give_zeroes_and_a_bit)
 	}
 }
 
-/* The first half is readable: none of it may stay. */
+/* The first half is readable: none of it may stay in the record. */
 Test(read, half_readable_is_unreadable)
 {
 	struct dp_op op = op_at(pages + 2 * PAGE - 4, 8, 63);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rings that grow on demand, from memory that all of them share. Nothing is written past a ring's room. */
+/* Rings that grow on demand, from memory that all of them share. No ring writes past its room. */
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>
@@ -83,7 +83,7 @@ Test(room, ring_grows_before_it_is_used_a_second_time_while_there_is_plenty)
 	world_destroy(w);
 }
 
-/* A reader that is away: as much is kept as a ring of that size would keep, and no more memory taken. */
+/* Without a reader, a ring keeps as many records as a ring of its full size, and takes no more memory. */
 Test(room, ring_that_nobody_reads_takes_all_that_it_may)
 {
 	set_up(1, DP_ROOM_STEP, 4 * RING);
@@ -104,7 +104,7 @@ Test(room, without_memory_hits_are_lost_and_counted)
 	cr_expect_eq(w->lost[0].full, 100);
 	cr_expect_geq(w->control->starved, 100);
 	cr_expect(nothing_behind(&w->slots[0]));
-	w->control->pool = DP_ROOM_STEP; /* somebody gave his back */
+	w->control->pool = DP_ROOM_STEP; /* another ring gave its memory back */
 	cr_expect_eq(world_hits(w, 100), 100);
 	cr_expect_eq(all_memory(), DP_ROOM_STEP);
 	world_destroy(w);
@@ -120,7 +120,7 @@ Test(room, last_of_the_memory_is_taken_in_small_steps)
 	world_destroy(w);
 }
 
-/* Every size of record meets every offset in front of the room's end; the filler's word still fits. */
+/* Every size of record meets every offset before the room's end; the filler's word still fits. */
 Test(room, ends_at_every_offset_with_every_size)
 {
 	set_up(1, DP_ROOM_STEP, 0);
@@ -192,7 +192,7 @@ static void *work(void *arg)
 	return (void *)(uintptr_t)recorded;
 }
 
-/* Growing races with growing: memory is neither lost nor made. */
+/* Threads grow their rings at the same time: the sum of memory is unchanged. */
 Test(room, threads_share_the_memory_exactly)
 {
 	static unsigned n = 50000;
@@ -229,7 +229,7 @@ static void *storm(void *arg)
 	return NULL;
 }
 
-/* A ring without room, so that it has to grow once more. */
+/* A ring without room, so that it must grow again. */
 static unsigned begin_anew(void)
 {
 	struct dp_slot *slot = &w->slots[0];
@@ -245,7 +245,7 @@ static unsigned begin_anew(void)
 	return drained;
 }
 
-/* Handlers hit while their thread grows its ring, or goes on to the next lap. */
+/* Handlers hit while their thread grows its ring, or starts its next lap. */
 Test(room, signal_storm_keeps_exact_totals)
 {
 	pthread_t thread, self = pthread_self();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handler of the blob that goes into targets, installed in the test's own process. */
+/* The handler of the blob that is mapped into targets, installed in the test's own process. */
 #ifndef DP_TESTS_TRAP_BLOB_H
 #define DP_TESTS_TRAP_BLOB_H
 
@@ -28,7 +28,7 @@ static void *symbol(const char *name)
 	return dlsym(blob, name);
 }
 
-/* An agent that is alive, and a handler without tables that takes nothing yet. */
+/* A live agent, and a handler without tables, which handles nothing yet. */
 static void trap_blob(void)
 {
 	uint64_t *word = symbol(DP_SYM_TRAP_STATE);
@@ -43,7 +43,7 @@ static void trap_blob(void)
 	hook = (uint64_t(*)(struct dp_regs *))(uintptr_t)symbol(DP_SYM_TRAP_SYSCALL);
 }
 
-/* A system call through the hook, as a program would make it. */
+/* Makes a system call through the hook, as a program does. */
 static int64_t call(uint64_t nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 	struct dp_regs r = {.gpr = {nr, 0, c, 0, 0, 0, b, a, 0, 0, d}};

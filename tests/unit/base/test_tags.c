@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts of tags.def: each is short and plain. `dynprobe explain` adds the full stop.
- * `build/tests/base_test_tags` prints all of them as a table, for review.
+ * The texts of tags.def are short and plain. `dynprobe explain` adds the full stop. `build/tests/base_test_tags` prints all of
+ * them as a table, for review.
  */
 #include "base/error.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST 210u /* characters of a text */
+#define MOST 210u /* maximum characters of a text */
 
 static const char *const id[] = {
 #define DP_TAG(id, text, meaning, remedy) #id,

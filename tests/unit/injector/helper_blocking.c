@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors: pipes, sockets, and what moves bytes between them. */
+/* Descriptors: pipes, sockets, and calls that move bytes between them. */
 #include "helper_blocking_made.h"
 
 #include <fcntl.h>
@@ -101,9 +101,9 @@ static long preadv2_one(void)
 	return syscall(SYS_preadv2, fd, &v, 1, -1L, -1L, 0);
 }
 
-/* ---- full ones, to write to ------------------------------------------------------------------------------- */
+/* ---- full descriptors to write to ------------------------------------------------------------------------- */
 
-/* As much as there is room for; true if there was any. */
+/* Writes as much as there is room for; true if there was any. */
 static bool put(int to)
 {
 	const int flags = fcntl(to, F_GETFL);
@@ -137,7 +137,7 @@ static int full_eventfd(void)
 	return fd < 0 || write(fd, &most, sizeof(most)) != sizeof(most) ? -1 : fd;
 }
 
-/* Held back, as by ^S. One that is filled is not full for long: the kernel moves what is in it on its own time. */
+/* Output held back, as by Ctrl-S. A terminal that was filled does not stay full: the kernel moves its contents at any time. */
 static int held_back_pty(void)
 {
 	return make_pty() < 0 || tcflow(other, TCOOFF) ? -1 : (fd = other);
@@ -218,7 +218,7 @@ static int full_datagrams_timed(void)
 static int tcp_listener(struct sockaddr_in *a)
 {
 	socklen_t n = sizeof(*a);
-	const int s = socket(AF_INET, SOCK_STREAM, 0), size = 1 << 16; /* and to stay that: what is full is to be full for long */
+	const int s = socket(AF_INET, SOCK_STREAM, 0), size = 1 << 16; /* a fixed size, so that a full buffer stays full */
 	*a = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	return setsockopt(s, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)) || bind(s, (struct sockaddr *)a, sizeof(*a)) ||
 	                       listen(s, 0) || getsockname(s, (struct sockaddr *)a, &n)
@@ -249,7 +249,7 @@ static struct tcp_info tcp_info(int of)
 	return info;
 }
 
-/* What is on its way makes room when it has arrived: full when nothing is, and no more goes in. */
+/* Data in flight makes room when it arrives: the socket is full when nothing is in flight and no more fits. */
 int blocking_full_tcp_timed(void)
 {
 	if (tcp_pair() < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)))
@@ -286,7 +286,7 @@ static int unix_listener_timed(void)
 	return unix_listener() < 0 ? -1 : timed(fd);
 }
 
-/* A queue that is full. */
+/* A listener whose queue is full. */
 static int unix_crowd(void)
 {
 	if (unix_listener() < 0)
@@ -312,7 +312,7 @@ static int tcp_crowd(void)
 		const int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		connect(s, (struct sockaddr *)&far_end, sizeof(far_end));
 	}
-	while (tcp_info(l).tcpi_unacked <= tcp_info(l).tcpi_sacked) /* of a listener: who waits there, and how many may */
+	while (tcp_info(l).tcpi_unacked <= tcp_info(l).tcpi_sacked) /* of a listener: waiting connections, and their maximum */
 		sched_yield();
 	return fd = socket(AF_INET, SOCK_STREAM, 0);
 }
@@ -338,7 +338,7 @@ static long recvmmsg_one(void)
 	return syscall(SYS_recvmmsg, fd, &m, 1, 0, NULL);
 }
 
-/* That timeout is looked at only when something has come. */
+/* The kernel checks this timeout only when a message arrives. */
 static long recvmmsg_until(void)
 {
 	struct iovec v = {&byte, 1};

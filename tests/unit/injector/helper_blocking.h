@@ -10,16 +10,15 @@
 struct blocking {
 	const char *name;
 	long nr;
-	int (*make)(void); /* in the process that will call: a descriptor or the like for `call`, -1 with errno if it is not to be
-	                      had */
-	long (*call)(void); /* blocks for ever, or for a long time */
-	bool timed;         /* by its own timeout, or its socket's */
+	int (*make)(void);  /* in the process that will call: a descriptor or the like for `call`; -1 with errno on failure */
+	long (*call)(void); /* blocks forever, or for a long time */
+	bool timed;         /* by its own or its socket's timeout */
 };
 /* The table, in three parts. */
 const struct blocking *blocking_descriptors(size_t *n);
 const struct blocking *blocking_copies(size_t *n);
 const struct blocking *blocking_waits(size_t *n);
-/* What the kernel or the file system would keep behind the end of the process that has made it. */
+/* Removes what the kernel or the file system would keep after the end of the process that made it. */
 void blocking_remove(const struct blocking *b, int made, pid_t pid);
 
 #endif

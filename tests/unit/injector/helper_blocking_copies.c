@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int fd, source; /* to and from where */
+static int fd, source; /* the descriptors to copy to and from */
 static char room[1 << 16];
 
 static int with_file(int made)

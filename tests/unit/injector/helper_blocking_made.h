@@ -5,7 +5,7 @@
 
 #include "helper_blocking.h"
 
-/* -1 with errno if it is not to be had. */
+/* Each returns -1 with errno if it is not available. */
 int blocking_empty_pipe(void);
 int blocking_full_pipe(void);
 int blocking_quiet_socket(void);
@@ -15,7 +15,7 @@ int blocking_full_socket(void);
 int blocking_full_timed(void);
 int blocking_full_tcp_timed(void);
 
-/* What a row calls, where that takes no more than arguments. */
+/* A row's call that needs nothing but arguments. */
 #define BLOCKING_CALL(what, ...)                                                                                                 \
 	static long what(void)                                                                                                   \
 	{                                                                                                                        \

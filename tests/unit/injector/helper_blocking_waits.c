@@ -140,7 +140,7 @@ static long futex_waitv_until(void)
 	return futex_waitv(&end_time);
 }
 
-/* A child that does `first` and then nothing, for as long as we live. */
+/* A child that calls `first` and then does nothing, for as long as we live. */
 static pid_t idle_child(int (*first)(void))
 {
 	const pid_t parent = getpid(), pid = fork();
@@ -153,7 +153,7 @@ static pid_t idle_child(int (*first)(void))
 		pause();
 }
 
-/* Somebody else has it, and never gives it back. */
+/* Another process owns it, and never releases it. */
 static int held_futex(void)
 {
 	word = (uint32_t)idle_child(nothing);
@@ -265,7 +265,7 @@ static long uring_until(void)
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
 
-static int holder, told[2]; /* another descriptor of the file; who holds something says so */
+static int holder, told[2]; /* another descriptor of the file; the lock's holder writes to the pipe */
 
 static int two_files(void)
 {
@@ -287,7 +287,7 @@ static int lock_and_tell(void)
 	return fcntl(holder, F_SETLK, &l) || write(told[1], "x", 1) != 1;
 }
 
-/* By another process: one does not wait for itself. */
+/* Another process holds the lock: a process does not wait for its own. */
 static int locked(void)
 {
 	if (two_files() < 0 || pipe(told))
@@ -320,7 +320,7 @@ static int make_fifo(void)
 	return mkfifo(path, 0600);
 }
 
-/* Who opens it waits until its holder gives the lease up, which it does not. */
+/* open() waits until the holder gives the lease up, which never happens. */
 static int leased(void)
 {
 	name_path(getpid());

@@ -110,7 +110,7 @@ static void *start_calling(void *none)
 	return call(none);
 }
 
-/* Ready when all threads have started, sanitizers' part included: tests count the mappings. */
+/* Sets ready when all threads have started, sanitizers' part included: tests count the mappings. */
 void pr_calling_threads(void)
 {
 	pthread_barrier_init(&started, NULL, 4);
@@ -197,10 +197,9 @@ void pr_attach_one(pid_t pid, unsigned which, const char *manifest)
 	dp_target_close(t);
 }
 
-/* ---- counting -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- counting ----------------------------------------------------------------------------------------------------------- */
 
-#define RESTS 8 /* tr->value[RESTS + k]: how often thread k found nothing to do */
+#define RESTS 8 /* tr->value[RESTS + k]: how often thread k had nothing to do */
 
 static void *counting(void *mine)
 {
@@ -244,14 +243,14 @@ void pr_count_no_more(void)
 		cr_assert(tr_await_value(&tr->value[RESTS + k], tr->value[RESTS + k] + 1), "thread %d still calls", k);
 }
 
-/* ---- looking at the process --------------------------------------------------------------------------------------------- */
+/* ---- inspecting the process --------------------------------------------------------------------------------------------- */
 
 struct line {
 	unsigned long start, end, offset;
 	char perms[8], path[400];
 };
 
-/* Text whose pages were replaced is shown in several lines that go on one from the other: they count as one. */
+/* After page replacement /proc/PID/maps shows one text mapping as several adjacent lines: they count as one. */
 static bool goes_on(const struct line *last, const struct line *now)
 {
 	return now->path[0] == '/' && now->start == last->end && now->offset == last->offset + (last->end - last->start) &&
@@ -327,7 +326,7 @@ bool pr_is_hit(struct dp_resident *s, unsigned probe)
 	return losses(s, probe) != before;
 }
 
-/* The test's own process changes its user: an assertion that fails in a process forked from it would wait for ever. */
+/* Changes the user of the test's own process: in a forked process, a failed assertion would wait forever. */
 void pr_as_nobody(void (*target)(void), void (*tool)(pid_t))
 {
 	cr_assert(setgid(65534) == 0 && setuid(65534) == 0);

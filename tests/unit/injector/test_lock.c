@@ -18,7 +18,7 @@ static void *wait_thread(void *arg)
 	return arg;
 }
 
-/* Its first thread ends when it is told to. */
+/* Its first thread ends when told to. */
 static void lose_the_leader(void)
 {
 	pthread_t t;

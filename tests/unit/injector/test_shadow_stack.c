@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static pid_t forged;     /* whose status files get a line more; -1: everybody's but our own */
-static const char *line; /* that line */
+static pid_t forged;     /* whose status files get one more line; -1: those of all processes but ours */
+static const char *line; /* the additional line */
 
-/* As the C library's; dp_proc_slurp() comes here. */
+/* Replaces the C library's; dp_proc_slurp() calls it. */
 int open(const char *path, int flags, ...)
 {
 	char text[8192], own[32];

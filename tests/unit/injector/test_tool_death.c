@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * G1: the tool is killed at any instant of freezing and borrowing, and the target continues with right results. One target
- * takes several deaths: what a dead tool leaves must not disturb the next one either.
+ * G1: the tool is killed at any instant of freezing and borrowing, and the target continues with correct results. One target
+ * survives several deaths: what a dead tool leaves must not disturb the next one either.
  */
 #include "helper_tracee.h"
 
@@ -28,7 +28,7 @@ static void count(long rc)
 	tr->calls++;
 }
 
-/* Every kind of result is checked: arguments, return values, sums over registers and memory. */
+/* Checks every kind of result: arguments, return values, sums over registers and memory. */
 static void computing(void)
 {
 	tr->ready = 1;
@@ -64,7 +64,7 @@ static void piping(void)
 	if (pipe(fds) != 0)
 		_exit(1);
 	if (fork() == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* or it fills the pipe and waits for ever, with the runner's output open */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* otherwise it could fill the pipe and wait forever */
 		for (char c = 0; write(fds[1], &c, 1) == 1; c++)
 			tr_sleep_us(300);
 	}
@@ -83,7 +83,7 @@ static void polling(void)
 	for (;;) {
 		long rc = epoll_wait(e, &ev, 1, 1);
 		if (rc < 0 &&
-		    errno == EINTR) { /* the one trace that a tool may leave that dies between the stop and its mending */
+		    errno == EINTR) { /* a tool that dies between a stop and its repair may leave this one trace */
 			tr->eintr++;
 			rc = 0;
 		}
@@ -107,7 +107,7 @@ static void threaded(void)
 	polling();
 }
 
-/* Where scripts are; each death has a room of its own, for what a dead tool left is used by nobody. */
+/* The memory of scripts. Each death has its own, because what a dead tool leaves is not reused. */
 static uint8_t room[TARGETS * DEATHS_PER_TARGET][DP_SCRIPT_ROOM];
 static size_t nth;
 
@@ -220,7 +220,7 @@ static void die_with_a_thread(pid_t target)
 	cr_assert(tr_await(target, 'T', -1));
 }
 
-/* Its way home leads through bytes that would be free for others while it stands in the second tool's. */
+/* Its way back leads through the dead tool's code, which would count as free while the thread is in the second tool's. */
 Test(tool_death, thread_still_in_a_dead_tools_code_is_not_borrowed_again)
 {
 	struct dp_freeze f;

@@ -93,8 +93,7 @@ void model_make(struct model *m)
 	variables(m);
 }
 
-/* ---- host --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- host --------------------------------------------------------------------------------------------------------------- */
 
 static void keep(enum dp_log_level level, const char *module, const char *text, void *data)
 {
@@ -158,8 +157,7 @@ void run_all(struct dp_host *h, struct dp_snapshot *s)
 	dp_host_end(h);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- looking ------------------------------------------------------------------------------------------------------------ */
 
 static const struct dp_snap_pair *pair(const struct dp_snapshot *s, const char *key)
 {

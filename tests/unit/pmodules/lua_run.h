@@ -44,8 +44,7 @@ static inline void lua_expect(const char *name);
 /* The text is refused, or logs an error with these words in it. */
 static inline void lua_expect_error(const char *text, const char *words);
 
-/* ---- the snapshot ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the snapshot ------------------------------------------------------------------------------------------------------- */
 
 static struct dp_snap_variable *variable(struct dp_snapshot *s, struct dp_snap_variable **list, struct dp_snap_variable *owner,
                                          const char *name, const char *type)

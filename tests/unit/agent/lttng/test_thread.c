@@ -22,7 +22,7 @@ static struct dp_thread thread_of(uint64_t key, uint32_t tid)
 	return (struct dp_thread){.key = key, .tid = tid};
 }
 
-/* The slot that this key and tid get, announced. */
+/* The announced slot for this key and tid. */
 static struct dp_slot *get(struct dp_debug_ctx *w, uint64_t key, uint32_t tid)
 {
 	struct dp_thread t = thread_of(key, tid);
@@ -33,7 +33,7 @@ static struct dp_slot *get(struct dp_debug_ctx *w, uint64_t key, uint32_t tid)
 	return slot;
 }
 
-/* What the tool does with the slot of a thread that is gone. */
+/* What the tool does with the slot of a thread that has ended. */
 static void reap(struct dp_debug_ctx *w, struct dp_slot *slot)
 {
 	world_drain(slot, NULL, NULL);
@@ -78,7 +78,7 @@ Test(thread, reused_tcb_announces_the_new_thread_in_the_same_slot)
 	world_destroy(w);
 }
 
-/* The DP_RECORD_THREAD finds no room: the hit is lost as full, and none is ever recorded under the old name. */
+/* There is no room for the DP_RECORD_THREAD: the hit is lost as full, and no hit is recorded under the old name. */
 Test(thread, no_room_to_announce_loses_the_hit_and_keeps_the_slot_unannounced)
 {
 	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
@@ -113,14 +113,14 @@ Test(thread, slot_taken_over_by_another_thread_is_left_to_it)
 
 	reap(w, slot);
 	cr_expect_eq(get(w, 0x7f0000002000, 101), slot, "a dead slot is the first choice");
-	/* The old key's entry still leads to it. */
+	/* The old key's table entry still points to this slot. */
 	cr_expect_eq(get(w, 0x7f0000001000, 102), &w->slots[1]);
 	cr_expect_eq(get(w, 0x7f0000002000, 101), slot);
 	cr_expect_eq(get(w, 0x7f0000001000, 102), &w->slots[1]);
 	world_destroy(w);
 }
 
-/* Suspected by the tool: the owner's next hit makes sure that the tool's next step fails. */
+/* The tool suspects that the owner has ended: the owner's next hit makes the tool's next step fail. */
 Test(thread, suspected_owner_takes_its_slot_back)
 {
 	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
@@ -152,7 +152,7 @@ Test(thread, exhausted_slots_are_counted_and_found_again_when_freed)
 	world_destroy(w);
 }
 
-/* Keys that all hash to one place: beyond the reach of the table they still find their slot, by walking the slots. */
+/* All keys hash to one table entry. Those that the table cannot hold still find their slot, by a walk through the slots. */
 Test(thread, colliding_keys_all_keep_their_slots)
 {
 	struct dp_debug_ctx *w = world_create(200, RING, DP_ID_SELF);
@@ -238,7 +238,7 @@ Test(thread, fork_child_records_nothing_and_is_counted)
 	world_destroy(w);
 }
 
-/* It runs in its parent's memory, on its parent's thread pointer, while the parent waits: its hits count as the parent's. */
+/* The child runs in its parent's memory with its thread pointer, while the parent waits: its hits count as the parent's. */
 Test(thread, vfork_child_records_in_its_parents_slot)
 {
 	struct dp_debug_ctx *w = world_create(8, RING, DP_ID_SELF);
@@ -254,7 +254,7 @@ Test(thread, vfork_child_records_in_its_parents_slot)
 	world_destroy(w);
 }
 
-/* Known by id, each thread gets a slot of its own, also those that the C library does not know. */
+/* Identified by id, each thread gets its own slot, also threads that the C library does not know. */
 static int raw_clone(void *arg)
 {
 	return world_hit(arg, 0, "", 0) ? 0 : 1;
@@ -301,7 +301,7 @@ static void *first_hit(void *arg)
 	return NULL;
 }
 
-/* Threads claim their first slot at the same instant, while signals hit them: one slot each, nothing uncounted. */
+/* Threads claim their first slot at the same time, while signals hit them: one slot each, every hit counted. */
 Test(thread, racing_first_hits_with_signals_get_one_slot_each)
 {
 	enum { N = 8, ROUNDS = 150 };

@@ -72,7 +72,7 @@ Test(finish, is_invisible_until_committed)
 	world_destroy(w);
 }
 
-/* The record in front of the ring's end: its end and the ring's start have the same offset. */
+/* A record that ends at the ring's end: its end and the ring's start have the same offset. */
 Test(finish, trims_at_the_end_of_the_ring)
 {
 	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);

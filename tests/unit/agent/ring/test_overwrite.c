@@ -42,7 +42,7 @@ Test(overwrite, nothing_is_given_up_while_a_tool_drains, .init = begin, .fini = 
 	cr_expect_eq(s.n + w->lost[3].full, 10000);
 }
 
-/* More probes than fit into one tally, records of every size, every offset in front of the ring's end. */
+/* More probes than one tally holds, records of every size, every offset before the ring's end. */
 Test(overwrite, every_size_and_every_probe_adds_up, .init = begin, .fini = end)
 {
 	static uint8_t payload[DP_RECORD_MAX];
@@ -91,7 +91,7 @@ Test(overwrite, threads_of_surviving_records_stay_known, .init = begin, .fini = 
 	world_set_tid(real);
 }
 
-/* ---- hits under way --------------------------------------------------------------------------- */
+/* ---- unfinished hits ------------------------------------------------------------------------------ */
 
 static void commit(struct dp_reservation r, unsigned probe)
 {
@@ -126,7 +126,7 @@ Test(overwrite, a_hit_under_way_is_not_overtaken, .init = begin, .fini = end)
 	cr_expect_eq(w->lost[1].overwritten, 5000);
 }
 
-/* As if time had passed since the reservation was first found in the way. */
+/* As if time had passed since the reservation first blocked the ring. */
 static void wait_for_stuck(struct dp_slot *slot)
 {
 	cr_assert_eq(slot->stuck_at, slot->tail + 1);
@@ -142,7 +142,7 @@ Test(overwrite, an_abandoned_hit_does_not_stop_the_recorder_for_ever, .init = be
 
 	w->desc[0].reserve = 512;
 	cr_assert(world_hit(w, 1, &i, 8));
-	left = world_reserve(w, 0); /* siglongjmp() out of a handler */
+	left = world_reserve(w, 0); /* like siglongjmp() out of a handler */
 	memset(left.record->payload, 0x5a, 400);
 	for (i = 1; i <= 3000; i++)
 		more += world_hit(w, 2, &i, 8);
@@ -175,7 +175,7 @@ Test(overwrite, what_a_gone_thread_left_unfinished_is_skipped_at_once, .init = b
 	world_set_tid(real);
 }
 
-/* The abandoned hit is all that the ring holds: there is no record behind it to go on from. */
+/* The ring holds only the abandoned hit: no record follows it. */
 Test(overwrite, a_ring_of_one_abandoned_hit_recovers, .init = begin, .fini = end)
 {
 	struct dp_slot *slot = &w->slots[0];
@@ -225,7 +225,7 @@ Test(overwrite, garbage_in_the_ring_stays_there, .init = begin, .fini = end)
 		if (slot->head - slot->tail <= RING) {
 			world_hit(w, (unsigned)i % WORLD_PROBES, &i, 8);
 			cr_assert_leq(slot->head - slot->tail, RING);
-		} else { /* is the tool's to repair */
+		} else { /* only the tool repairs that */
 			cr_assert_eq(dp_ring_overwrite(w->agent, slot, 64), false);
 			slot->head = slot->tail;
 		}
@@ -233,7 +233,7 @@ Test(overwrite, garbage_in_the_ring_stays_there, .init = begin, .fini = end)
 	munmap(room, 3 * RING);
 }
 
-/* A filter that came after the attach, and refuses what this needs: then the ring is simply full. */
+/* A seccomp filter that was installed after the attach and refuses the needed system call: the ring is then simply full. */
 static int refused_by_filter(void)
 {
 	struct sock_filter code[] = {

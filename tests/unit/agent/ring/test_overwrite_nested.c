@@ -25,7 +25,7 @@ static void on_signal(int signo)
 	}
 }
 
-/* Handlers hit at any instruction of hits, and of nothing in between; every hit is recorded, overwritten or lost, and says so. */
+/* Handlers hit at any instruction of a hit. Every hit is recorded, overwritten or lost, and is counted as that. */
 Test(overwrite_nested, signal_storm_keeps_exact_totals, .init = begin, .fini = end)
 {
 	pthread_t thread, self = pthread_self();
@@ -55,7 +55,7 @@ Test(overwrite_nested, signal_storm_keeps_exact_totals, .init = begin, .fini = e
 	cr_expect_eq(w->slots[0].abandoned, 0);
 }
 
-/* ---- a handler's hits at each instruction up to the system call that keeps handlers away ---- */
+/* ---- a handler's hits at each instruction up to the system call that blocks signals ---- */
 
 static struct {
 	unsigned at, steps;
@@ -137,7 +137,7 @@ static void leave(int signo)
 	siglongjmp(out, 1);
 }
 
-/* Handlers that never return: the signal mask survives, and so does the ring, but for the hits that were under way. */
+/* Handlers that never return: the signal mask survives, and the ring loses only unfinished hits. */
 Test(overwrite_nested, handlers_that_jump_out_leave_a_working_recorder, .init = begin, .fini = end)
 {
 	struct dp_slot *slot = &w->slots[0];
@@ -196,8 +196,7 @@ static void see_order(const struct dp_record *r, void *data)
 	*last = value;
 }
 
-/* A tool comes and goes while the thread keeps hitting: no record is seen twice, out of order, torn, or lost without being
- * counted. */
+/* A tool comes and goes while the thread keeps hitting: each record is seen once, in order and whole, or is counted as lost. */
 Test(overwrite_nested, a_tool_takes_over_and_gives_back_under_load, .init = begin, .fini = end)
 {
 	struct dp_slot *slot = &w->slots[0];

@@ -79,7 +79,7 @@ Test(park, a_dead_tool_costs_one_wait_and_only_one, .init = begin)
 	cr_expect_eq(dp_park(&park, &regs, 0), 0);
 	cr_expect_eq(park.late, 1);
 	cr_expect_eq(park.state, DP_PARK_FREE);
-	park.wait_ns = LONG_NS; /* who came now would wait for ten minutes */
+	park.wait_ns = LONG_NS; /* a waiting hit would now block for ten minutes */
 	cr_expect_eq(dp_park(&park, &regs, 0), 0);
 	cr_expect_eq(park.late, 1);
 	cr_expect_eq(park.missed, 1);
@@ -111,7 +111,7 @@ Test(park, limits_of_number_and_rate_are_kept, .init = begin)
 	cr_expect_eq(park.state, DP_PARK_FREE);
 }
 
-/* A program in which something is hit all the time would do nothing but wait. */
+/* Otherwise a program that hits all the time would only wait. */
 Test(park, the_program_runs_for_as_long_as_a_hit_has_waited, .init = begin)
 {
 	struct hit h;
@@ -119,7 +119,7 @@ Test(park, the_program_runs_for_as_long_as_a_hit_has_waited, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	const uint64_t waits = dp_rdtsc();
-	usleep(1000); /* of which the program is to run as much */
+	usleep(1000); /* the program must then run for at least as long */
 	const uint64_t answered = dp_rdtsc();
 	answer();
 	pthread_join(h.thread, NULL);
@@ -135,7 +135,7 @@ static void note(int sig)
 	signals = signals + 1;
 }
 
-/* A handler that left by longjmp would leave the place taken for ever. */
+/* A handler that leaves by longjmp would occupy the place forever. */
 Test(park, a_signal_waits_until_the_hit_goes_on, .init = begin)
 {
 	struct sigaction action = {.sa_handler = note};
@@ -145,7 +145,7 @@ Test(park, a_signal_waits_until_the_hit_goes_on, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	pthread_kill(h.thread, SIGUSR1);
-	usleep(20000); /* in which it is to do nothing */
+	usleep(20000); /* long enough for a wrongly delivered signal */
 	cr_expect_eq(signals, 0);
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_PARKED);
 	answer();
@@ -168,7 +168,7 @@ Test(park, a_tool_that_cannot_take_it_lets_it_go, .init = begin)
 	cr_expect_eq(park.state, DP_PARK_FREE, "the place is free for the next");
 }
 
-/* It would keep its parent, who waits for it, from being held for the snapshot that it waits for. */
+/* The parent waits for the child and could not be stopped for the snapshot that the child waits for. */
 Test(park, a_vfork_child_does_not_wait, .init = begin, .timeout = 20)
 {
 	park.pid++;
@@ -186,7 +186,7 @@ static void *leave(void *arg)
 	while (leaves) {
 		if (DP_LOAD(&park.state) == DP_PARK_FREE)
 			continue;
-		uint32_t parked = DP_PARK_PARKED; /* as dp_park_leave() */
+		uint32_t parked = DP_PARK_PARKED; /* as in dp_park_leave() */
 		DP_STORE(&park.served, 0);
 		__atomic_compare_exchange_n(&park.state, &parked, DP_PARK_REFUSED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 		syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -196,7 +196,7 @@ static void *leave(void *arg)
 	return NULL;
 }
 
-/* Its last look comes between the thread's look at `served` and its wait, somewhere. */
+/* The tool leaves between the thread's read of `served` and its wait, at a varying moment. */
 Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin, .timeout = 20)
 {
 	pthread_t tool;
@@ -205,7 +205,7 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 	cr_assert_eq(pthread_create(&tool, NULL, leave, NULL), 0);
 	for (int i = 0; i < 20000; i++) {
 		park.left = 100;
-		park.next_tsc = 0; /* one wait after the other */
+		park.next_tsc = 0; /* no interval between waits */
 		DP_STORE(&park.served, 1);
 		cr_assert_eq(dp_park(&park, &regs, 0), 0);
 	}
@@ -215,7 +215,7 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 	cr_expect_eq(park.missed, 20000);
 }
 
-/* The tool has looked, and may want to look again while the others run: the thread stays where it is, for that and no longer. */
+/* The tool may look again while the others run: the thread stays until the tool lets it go. */
 Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
 {
 	struct hit h;
@@ -224,7 +224,7 @@ Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
 	await(DP_PARK_PARKED);
 	DP_STORE(&park.state, DP_PARK_KEPT);
 	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-	usleep(20000); /* in which it is to do nothing */
+	usleep(20000); /* long enough for a wrong wakeup */
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_KEPT);
 	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other one waits meanwhile");
 	answer();
@@ -258,7 +258,7 @@ static void *keep(void *arg)
 	return NULL;
 }
 
-/* What a tool that died then has seen by then, nobody knows: but nobody waits for it either. */
+/* The tool died: what it saw is unknown, but the thread resumes after its timeout. */
 Test(park, one_that_is_kept_goes_on_at_its_end, .init = begin, .timeout = 20)
 {
 	pthread_t tool;

@@ -48,7 +48,7 @@ Test(ring, first_record_of_a_slot_names_the_thread)
 	world_destroy(w);
 }
 
-/* Every size of record meets every offset in front of the ring's end. */
+/* Every size of record meets every offset before the ring's end. */
 Test(ring, wraps_at_every_offset_with_every_size)
 {
 	struct dp_debug_ctx *w = world_create(1, RING, DP_ID_SELF);
@@ -59,7 +59,7 @@ Test(ring, wraps_at_every_offset_with_every_size)
 			uint64_t lap_end = (slot->head | slot->mask) + 1;
 			uint8_t payload[160];
 
-			/* An empty ring whose head is `left` bytes in front of the end. */
+			/* An empty ring whose head is `left` bytes before the end. */
 			slot->head = slot->tail = lap_end - left;
 			slot->limit = 0;
 			memset(payload, (int)(size + left), sizeof(payload));
@@ -85,7 +85,7 @@ Test(ring, full_ring_loses_and_counts_and_never_overwrites)
 	for (unsigned i = 0; i < 1000; i++)
 		world_hit(w, 0, &i, sizeof(i)) ? recorded++ : lost++;
 	cr_expect_eq(w->lost[0].full, lost);
-	/* 24 bytes each; a reservation of 48 has to fit */
+	/* 24 bytes each; a reservation of 48 must fit */
 	cr_expect_geq(recorded, (RING - 24 - 48) / 24);
 	cr_expect_eq(world_drain(&w->slots[0], NULL, NULL), recorded);
 	cr_expect(all_zero(w));
@@ -142,7 +142,7 @@ static void see(const struct dp_record *r, void *data)
 	struct seen *s = data;
 	uint64_t value;
 
-	if (r->probe > 1) /* padding has no payload, and the ring may end behind it */
+	if (r->probe > 1) /* padding has no payload, and the ring may end after it */
 		return;
 	value = *(const uint64_t *)r->payload;
 	if (r->probe == 1) {
@@ -155,7 +155,7 @@ static void see(const struct dp_record *r, void *data)
 	}
 }
 
-/* Hits from a handler land at any instruction of a hit: reserve, wrap, limit, trim. Nothing is lost uncounted or torn. */
+/* A handler's hits arrive at any instruction of a hit: reserve, wrap, limit, trim. Every record is whole, every loss counted. */
 Test(ring, signal_storm_keeps_exact_totals)
 {
 	struct seen s = {.in_order = true};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slots of threads that have ended, where no tool frees them. */
+/* Slots of threads that have ended, without a tool that frees them. */
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>
@@ -24,7 +24,7 @@ static void end(void)
 	world_destroy(w);
 }
 
-/* Keys of our own: glibc gives a new thread the TCB of one that has ended. */
+/* The test makes up keys: glibc gives a new thread the TCB of one that has ended. */
 static struct dp_slot *get(uint64_t n, uint32_t tid)
 {
 	struct dp_thread t = {.key = UINT64_C(0x7f0000000000) + n * 4096, .tid = tid};
@@ -41,7 +41,7 @@ static void *tell_tid(void *arg)
 	return NULL;
 }
 
-/* The id of a thread that has ended, for the kernel as well: joining only waits for its last instruction. */
+/* The id of a thread that has ended for the kernel, too: pthread_join() may return a moment earlier. */
 static uint32_t dead_tid(void)
 {
 	pthread_t thread;
@@ -75,7 +75,7 @@ static void collect(const struct dp_record *r, void *data)
 	*(*to)++ = r->probe == DP_RECORD_THREAD ? *(const uint64_t *)(const void *)r->payload : r->probe;
 }
 
-/* Old and new records share the ring; who made them stays known. */
+/* Old and new records share the ring, and each keeps its thread. */
 Test(sweep, the_old_records_stay_in_front_of_the_new_ones, .init = begin, .fini = end)
 {
 	uint32_t dead[SLOTS], self = (uint32_t)gettid();
@@ -104,7 +104,7 @@ Test(sweep, is_the_tools_business_while_there_is_one, .init = begin, .fini = end
 	cr_expect_eq(w->control->slots_freed, 0);
 }
 
-/* Nobody tells us when a thread ends: a look now and then. */
+/* The agent is not told when a thread ends: it checks now and then. */
 Test(sweep, a_thread_without_a_slot_gets_one_after_a_while, .init = begin, .fini = end)
 {
 	uint32_t self = (uint32_t)gettid();
@@ -152,7 +152,7 @@ static void *generation(void *arg)
 	return NULL;
 }
 
-/* Two generations at a time fight for fewer slots than there are threads; every hit ends up somewhere. */
+/* Two generations of threads at a time compete for fewer slots than there are threads; every hit is recorded or counted. */
 Test(sweep, threads_come_and_go_and_every_hit_is_accounted_for, .init = begin, .fini = end)
 {
 	pthread_t other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's SIGTRAP handler and its view of masks and actions: the blob that goes into targets, in this process. */
+/* The agent's SIGTRAP handler and its view of masks and actions: the blob that is mapped into targets, in this process. */
 #include "trap_blob.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 static volatile sig_atomic_t own, moved;
 
-/* An int3 that is ours, and where its thread goes on. */
+/* One of our int3s, and the place where its thread continues. */
 void trap_here(void);
 void trap_entry(void);
 extern const char trap_site[];
@@ -49,14 +49,14 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 void on_restore(void);
 __asm__(".text\non_restore:	mov $15,%rax\n	syscall\n");
 
-/* Through the hook, as a program would. */
+/* Calls through the hook, as a program does. */
 static void handle(uint64_t flags)
 {
 	const struct dp_trap_action new = {at(on_trap), 0x04000004 | flags, at(on_restore), 0};
 	cr_assert_eq(call(SYS_rt_sigaction, SIGTRAP, at(&new), 0, 8), 0);
 }
 
-/* What comes between must interrupt no call that the program's own action would not have interrupted. */
+/* The agent's handler must not interrupt a call that the program's own action would not interrupt. */
 Test(trap, calls_are_restarted_as_behind_the_program_s_own_action)
 {
 	const uint64_t restart = SA_RESTART, stack = SA_ONSTACK;
@@ -89,7 +89,7 @@ Test(trap, what_is_left_of_its_frame_says_so, .init = begin)
 {
 	const uint64_t *here = __builtin_frame_address(0);
 	handle(0);
-	__asm__ volatile("int3"); /* the program's */
+	__asm__ volatile("int3"); /* the program's own int3 */
 	cr_assert_not(is_marked_below(here));
 	trap_here();
 	cr_assert(is_marked_below(here));
@@ -229,7 +229,7 @@ Test(trap, child_without_handlers_is_not_made, .init = begin)
 	cr_assert_eq(hook(&r), 0, "others are the program's to make");
 }
 
-/* posix_spawn() with POSIX_SPAWN_SETSIGDEF, say. */
+/* As posix_spawn() with POSIX_SPAWN_SETSIGDEF does. */
 static void reset_in_vfork_child(void)
 {
 	static struct dp_regs r;
@@ -245,7 +245,7 @@ static void reset_in_vfork_child(void)
 
 static void spawn_and_trap(void)
 {
-	prctl(PR_SET_DUMPABLE, 1); /* kcmp() asks for it */
+	prctl(PR_SET_DUMPABLE, 1); /* kcmp() needs it */
 	reset_in_vfork_child();
 	__asm__ volatile("int3");
 	cr_assert_eq(own, 1);
@@ -270,12 +270,12 @@ Test(trap, vfork_children_leave_the_actions_of_whose_memory_they_share, .init = 
 	cr_assert(WIFSIGNALED(changed) && WTERMSIG(changed) == SIGTRAP, "a fork child's are its own: %x", changed);
 }
 
-/* Threads end with everything blocked, and ids are used again: for a fork child, say. */
+/* A thread may end with all signals blocked, and a fork child may get its id. */
 static void ask_with_an_id_of_old(void)
 {
 	const uint64_t all = UINT64_MAX, none = 0, tid = (uint64_t)gettid();
 	uint64_t old = 0, then = 0, after = 0;
-	trap->blocked[tid % DP_TRAP_THREADS] = tid | DP_TRAP_BIT << DP_TRAP_BLOCKED; /* as its parent has left it */
+	trap->blocked[tid % DP_TRAP_THREADS] = tid | DP_TRAP_BIT << DP_TRAP_BLOCKED; /* left by the earlier thread */
 	call(SYS_rt_sigprocmask, SIG_BLOCK, at(&all), at(&old), 8);
 	call(SYS_rt_sigprocmask, SIG_SETMASK, at(&none), at(&then), 8);
 	call(SYS_rt_sigprocmask, SIG_BLOCK, 0, at(&after), 8);
@@ -283,7 +283,7 @@ static void ask_with_an_id_of_old(void)
 		_exit(43);
 }
 
-/* Or it is sent one before it has asked for anything. */
+/* The same, but a SIGTRAP arrives before the child's first call. */
 static void get_one_with_an_id_of_old(void)
 {
 	const uint64_t tid = (uint64_t)gettid();
@@ -318,12 +318,12 @@ static void *end_blocked(void *arg)
 	return arg;
 }
 
-/* Threads end with everything blocked, and leave their places in the table. */
+/* Threads end with all signals blocked, and leave their entries in the table. */
 Test(trap, more_threads_than_places, .init = begin, .timeout = 120)
 {
 	const uint64_t all = UINT64_MAX;
 	uint64_t old = 0;
-	memset(trap->blocked, 0x7f, sizeof(trap->blocked)); /* of threads that are gone */
+	memset(trap->blocked, 0x7f, sizeof(trap->blocked)); /* entries of ended threads */
 	for (int i = 0; i < 50; i++) {
 		pthread_t t;
 		cr_assert_eq(pthread_create(&t, NULL, end_blocked, NULL), 0);

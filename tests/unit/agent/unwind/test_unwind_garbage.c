@@ -34,7 +34,7 @@ static void teardown(void)
 
 TestSuite(unwind_garbage, .init = setup, .fini = teardown);
 
-/* Not a function: the frame that the registers describe must be alive when it is walked. */
+/* A macro: the frame that the registers describe must be alive during the walk. */
 #define HERE(regs)                                                                                                               \
 	do {                                                                                                                     \
 		ucontext_t uc_;                                                                                                  \
@@ -42,7 +42,7 @@ TestSuite(unwind_garbage, .init = setup, .fini = teardown);
 		test_unwind_regs(&uc_, regs);                                                                                    \
 	} while (0)
 
-/* An address that may mean something: in a module, on the stack, near a page's end, or anything. */
+/* An address that may be meaningful: in a module, on the stack, near a page's end, or random. */
 static uint64_t likely(const struct dp_regs *regs)
 {
 	switch (random64() % 5) {
@@ -84,7 +84,7 @@ Test(unwind_garbage, registers)
 	}
 }
 
-/* A stack of random words that ends in front of an unmapped page. */
+/* A stack of random words that ends at an unmapped page. */
 Test(unwind_garbage, stack_that_ends_at_a_hole)
 {
 	uint8_t *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -117,7 +117,7 @@ Test(unwind_garbage, cache)
 	}
 }
 
-/* The header is what the agent believes; ranges, rows and indices it checks. */
+/* The agent trusts the header; it checks ranges, rows and indices. */
 Test(unwind_garbage, tables)
 {
 	struct dp_unwind *head = (struct dp_unwind *)unwinder->block;
@@ -171,7 +171,7 @@ Test(unwind_garbage, slot_without_cache)
 	cr_assert_arr_eq(with, without, 8 * n);
 }
 
-/* Entries of replaced tables must not be taken for entries of the new ones. */
+/* Cache entries of replaced tables must not be used with the new tables. */
 Test(unwind_garbage, cache_of_replaced_tables)
 {
 	struct test_unwind *newer = test_unwind_create();
@@ -184,7 +184,7 @@ Test(unwind_garbage, cache_of_replaced_tables)
 	HERE(&regs);
 	n = test_unwind_walk(newer, &regs, before, MAX);
 	cr_assert_gt(n, 3);
-	memset(rows, 0, head->nrows * sizeof(*rows)); /* the old tables know nothing */
+	memset(rows, 0, head->nrows * sizeof(*rows)); /* makes the old tables useless */
 	walk(&regs);
 	newer->slot.cache = unwinder->slot.cache;
 	cr_assert_eq(test_unwind_walk(newer, &regs, after, MAX), n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames of generated code: followed by frame pointers if these lead back into a module; otherwise the walk ends there. */
+/* Frames of generated code: the walk follows frame pointers if they lead back into a module; otherwise it ends there. */
 #include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 
@@ -28,7 +28,7 @@ static void __attribute__((noinline)) walk(uint64_t *pcs, size_t *n)
 static void called_back(void)
 {
 	walk(through, &nthrough);
-	calls++; /* not a tail call */
+	calls++; /* prevents a tail call */
 }
 
 static uint8_t *generate(const void *code, size_t n)
@@ -40,7 +40,7 @@ static uint8_t *generate(const void *code, size_t n)
 	return p;
 }
 
-/* Walks once from here, once through `code`, which is to call what rdi holds. */
+/* Walks once directly, and once through `code`, which must call the function in rdi. */
 static uint8_t *walk_through(const void *code, size_t n)
 {
 	uint8_t *p = generate(code, n);
@@ -58,7 +58,7 @@ Test(unwind_generated, frame_pointers_lead_back)
 	static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
 	uint8_t *p = walk_through(code, sizeof(code));
 
-	/* walk, called_back, the generated code, then as without it from this function's frame on */
+	/* expected: walk, called_back, the generated code, then this function's frames as without it */
 	cr_assert_eq(nthrough, ndirect + 2, "%zu and %zu frames", nthrough, ndirect);
 	cr_assert_eq(through[2], (uint64_t)p + 6);
 	cr_assert_arr_eq(through + 4, direct + 2, 8 * (ndirect - 2));
@@ -76,7 +76,7 @@ Test(unwind_generated, without_a_frame_the_walk_ends)
 	munmap(p, 4096);
 }
 
-/* A chain that leads into nowhere is not believed: it ends with the first pc outside of all modules. */
+/* A chain of frame pointers that leads nowhere ends with the first pc outside of all modules. */
 Test(unwind_generated, chain_into_nowhere_is_cut)
 {
 	/* push rbp; push 0x1111; push 0; mov rbp, rsp; call rdi; pop; pop; pop rbp; ret */
@@ -92,7 +92,7 @@ Test(unwind_generated, chain_into_nowhere_is_cut)
 	munmap(p, 4096);
 }
 
-/* What no call can have left on the stack is no frame: here the address of a byte in the midst of data. */
+/* An address that no call can have pushed is not a frame: here the address of a byte in data. */
 Test(unwind_generated, data_is_no_caller)
 {
 	/* push rbp; lea rax, [rip + 15]; push rax; push 0; mov rbp, rsp; call rdi; pop; pop; pop rbp; ret; data */
@@ -130,7 +130,7 @@ Test(unwind_generated, calls_are_known_in_every_form)
 	cr_assert_not(test_unwind_behind_call(&agent, 8), "what cannot be read");
 }
 
-/* Pages that were seen may be gone: what frame pointers lead to, a guess, is not read directly. */
+/* Pages that were readable may be gone: memory found by frame pointers, which are a guess, is not read directly. */
 Test(unwind_generated, stack_that_was_longer)
 {
 	uint8_t *stack = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -151,11 +151,11 @@ Test(unwind_generated, stack_that_was_longer)
 	munmap(p, 4096);
 }
 
-/* ---- rules that are guesses ----------------------------------------------------------------------------------------------- */
+/* ---- guessed rules ------------------------------------------------------------------------------------------------------ */
 
 enum { RBP_SAVED = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2), CODE = 0x400000, TABLED = CODE + 0x1000 };
 
-/* One module: at CODE the CFA is rsp + `guess` by a row with `flags`, from TABLED on rsp + 64 by a table. */
+/* One module: from CODE on, a row with `flags` says that the CFA is rsp + `guess`; from TABLED on, a table says rsp + 64. */
 static struct built {
 	struct dp_unwind head;
 	struct dp_unwind_range range;
@@ -188,7 +188,7 @@ static void build(int32_t guess, uint8_t flags)
 	unwinder->agent->unwind = (uint64_t)&built;
 }
 
-/* From CODE, rsp at `sp`: the frames, twice, since the second walk takes the cache. */
+/* Walks from CODE with rsp at `sp`, twice: the second walk uses the cache. Returns the number of frames. */
 static size_t walk_twice(const uint8_t *sp, uint64_t *pcs)
 {
 	struct dp_regs regs = {.rip = CODE + 1, .gpr = {[4] = (uint64_t)sp}};
@@ -211,7 +211,7 @@ static void put(uint8_t *at, uint64_t word)
 	memcpy(at, &word, sizeof(word));
 }
 
-/* A guess leads into the mapping behind the stack, where something looks like a frame: that does not become stack. */
+/* A guess leads into the mapping after the stack, which contains something like a frame: it must not count as stack. */
 Test(unwind_generated, neighbour_of_the_stack_that_goes_away)
 {
 	uint8_t *stack = pages(4), *neighbour = stack + 4096;
@@ -230,7 +230,7 @@ Test(unwind_generated, neighbour_of_the_stack_that_goes_away)
 	munmap(stack, 4096);
 }
 
-/* Nor is what was stack at an earlier hit read directly, by the guess itself or by the tables' rows behind it. */
+/* Memory that was stack at an earlier hit is not read directly either, by the guess or by the rows after it. */
 Test(unwind_generated, guesses_into_a_stack_that_was_longer)
 {
 	uint8_t *stack = pages(4);
@@ -240,7 +240,7 @@ Test(unwind_generated, guesses_into_a_stack_that_was_longer)
 	unwinder->slot.stack_lo = (uint64_t)stack | 4;
 	munmap(stack + 8192, 8192);
 	cr_assert_eq(walk_twice(stack + 64, pcs), 1);
-	built.row[1].off = 8192 - 64; /* the last word that is there */
+	built.row[1].off = 8192 - 64; /* the last mapped word */
 	put(stack + 8192 - 8, TABLED + 5);
 	memset(unwinder->cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
 	cr_assert_eq(walk_twice(stack + 64, pcs), 2);
@@ -249,7 +249,7 @@ Test(unwind_generated, guesses_into_a_stack_that_was_longer)
 	munmap(stack, 8192);
 }
 
-/* What frame pointers lead to is a guess as well, and so is all behind it. */
+/* Frames found by frame pointers are a guess too, and so are all frames after them. */
 Test(unwind_generated, tables_behind_frame_pointers)
 {
 	uint8_t *stack = pages(4), *neighbour = stack + 4096;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Our walk of this stack against libgcc's, through everything that makes stacks hard to unwind. */
+/* Our walk of this stack against libgcc's, through all the code that makes stacks hard to unwind. */
 #include "agent/unwind/unwind.h"
 #include "helper_unwind.h"
 
@@ -47,7 +47,7 @@ static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *data)
 	return _URC_NO_REASON;
 }
 
-/* Async-signal-safe once both have run. Twice: with a cold and with a hot cache. */
+/* Async-signal-safe once both unwinders have run. Walks twice: with a cold and with a hot cache. */
 static void __attribute__((noinline)) compare(void)
 {
 	struct trace expect = {.n = 0}, cold, hot;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define MAX 100
-#ifdef __SANITIZE_ADDRESS__ /* most steps are its interceptors' */
+#ifdef __SANITIZE_ADDRESS__ /* most steps would be in its interceptors */
 #define STEPS 4000
 #else
 #define STEPS 60000
@@ -48,9 +48,9 @@ static void report(const char *what, const uint64_t *pcs, size_t n)
 	fprintf(stderr, "\n");
 }
 
-static long to_the_end; /* walks that the oracle could finish */
+static long to_the_end; /* walks that the oracle completed */
 
-/* False if the two walks differ. The last pc of one that was cut may be data: no frame to us. */
+/* False if the two walks differ. The last pc of a cut walk may be data, which we do not report as a frame. */
 static bool agree(struct test_unwind *t, struct oracle *o, pid_t pid)
 {
 	uint64_t ours[MAX], theirs[MAX];
@@ -102,7 +102,7 @@ static pid_t start_child(void (*code)(void))
 	return pid;
 }
 
-/* The stack range that the walker remembers holds from step to step, as it does from hit to hit. */
+/* The stack range that the walker remembers stays valid from step to step, as from hit to hit. */
 static void walk_every_step(void (*code)(void), long at_least)
 {
 	struct test_unwind *t = test_unwind_create();

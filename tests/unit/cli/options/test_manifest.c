@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a command line asks for. */
+/* The manifest of a command line. */
 static struct dp_manifest asked(const char *line)
 {
 	struct dp_options o;
@@ -205,7 +205,7 @@ Test(manifest, deep_endless_and_huge_texts_are_refused)
 	free(text);
 }
 
-/* Every byte of a good text in turn, changed: refused, or of the same form as what the command line makes. */
+/* Flips every bit of a valid text in turn: the parser refuses it, or returns a manifest that can be written and read again. */
 Test(manifest, damaged_texts_never_come_back_as_something_else)
 {
 	struct dp_manifest m = asked("attach --pid 1 --function foo -t reg:rdi -t string:s:0x10 --when 'rdi > 4'");

@@ -24,7 +24,7 @@ static struct dp_error *parse(const char *line, struct dp_options *ret)
 	}
 	argv[argc] = NULL;
 	dp_verb_find(argv[0], &verb);
-	return dp_options_parse_verb(verb, argc, argv, ret); /* the words stay: options point into them */
+	return dp_options_parse_verb(verb, argc, argv, ret); /* argv stays alive: options point into it */
 }
 
 static struct dp_options parsed(const char *line)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows that --top leaves out: those with the least value, not those with the fewest hits. */
+/* The rows that --top leaves out are those with the least values, not those with the fewest hits. */
 #include "cli/options/options.h"
 #include "output/reports/aggregations.h"
 
@@ -24,7 +24,7 @@ static uint64_t flipped(int64_t v)
 	return (uint64_t)v ^ UINT64_C(1) << 63;
 }
 
-/* The places in `known`, in the order that the rows come to. */
+/* The positions in `known`, in the order of the rows. */
 static void order(enum dp_aggs_rank rank, int ret[N])
 {
 	static uint64_t cells[N][DP_AGG_WORDS];

@@ -21,8 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- targets -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- targets ------------------------------------------------------------------------------------------------------------ */
 
 static void plainly_blocked(void)
 {
@@ -173,8 +172,7 @@ static void in_a_raw_clone(void)
 	tr_idle();
 }
 
-/* ---- the question ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the check ---------------------------------------------------------------------------------------------------------- */
 
 static enum dp_safe_outcome judge(const struct dp_process *p, pid_t tid, char why[128])
 {
@@ -261,7 +259,7 @@ Test(safe, thread_in_its_function)
 
 Test(safe, thread_in_a_key_destructor)
 {
-	expect(in_a_dying_thread, true, NULL); /* the program's own code, and malloc still works there */
+	expect(in_a_dying_thread, true, NULL); /* it runs the program's own code, and malloc still works there */
 }
 
 Test(safe, raw_clone_with_its_parents_control_block)

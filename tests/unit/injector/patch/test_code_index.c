@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The index of stubs answers like the installation itself. A pc that it misses would be a stub unmapped under a thread. */
+/* The index of stubs gives the same results as the installation. A missing pc would let a stub be unmapped under a thread. */
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/restore.h"
 
@@ -51,7 +51,7 @@ Test(code_index, a_hidden_jump_is_found_although_it_lies_in_no_region)
 
 #define MANY 600
 
-static void fill(struct dp_placed *many) /* neighbours, some at one address, and short jumps to and fro */
+static void fill(struct dp_placed *many) /* neighbours, some at one address, and short jumps between them */
 {
 	for (size_t i = 0; i < MANY; i++)
 		many[i] = (struct dp_placed){.addr = 0x400000 + i * 7919 % 499,
@@ -59,7 +59,7 @@ static void fill(struct dp_placed *many) /* neighbours, some at one address, and
 		                             .new_bytes = {i % 3 ? 0xe9 : 0xeb, (uint8_t)(i * 37)}};
 }
 
-/* Depends on which there are, not on their order. */
+/* The same for any order of the indices. */
 static uint64_t sum_of(struct dp_near near)
 {
 	uint64_t sum = 0;
@@ -96,7 +96,7 @@ Test(code_index, sites_near_an_address_are_the_same_with_an_index_and_without_on
 	dp_code_index_destroy(with.index);
 }
 
-/* All that has a byte there, and all that leads there, is among those that are given. */
+/* The index returns every site with a byte in the range, and every site whose jump leads there. */
 Test(code_index, no_site_that_matters_is_left_out)
 {
 	static struct dp_placed many[MANY];

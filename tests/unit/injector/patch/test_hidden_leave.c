@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread that was preempted, or got a signal, between a short jump and the embedded jump that it leads to, in another site's
- * bytes. If they were removed now, the thread would be in the middle of an instruction. The site with the short jump is `jmp
+ * bytes. If dynprobe removed them now, the thread would be in the middle of an instruction. The site with the short jump is `jmp
  * *%rbx`.
  */
 #include "helper_probe.h"
@@ -28,7 +28,7 @@ __asm__(".pushsection .text\n"
 extern uint8_t hl_text[];
 
 static const uint8_t original[] = {0xb8, 1, 0, 0, 0, 0xff, 0xe3};
-static const uint8_t host[] = {0xe9, 9, 0xeb, 1, 9}; /* what is hidden at its third byte leads behind it */
+static const uint8_t host[] = {0xe9, 9, 0xeb, 1, 9}; /* the embedded jump at its third byte leads past its end */
 
 enum { HIDDEN = 2, SITE = 5 };
 enum { LANDED, IN_HANDLER, LEAVE_HANDLER };
@@ -103,7 +103,7 @@ static struct dp_target *installed(pid_t pid)
 	return t;
 }
 
-/* Leaves the process stopped at the hidden jump, as one that has lost its processor. */
+/* Leaves the process stopped at the embedded jump, as if it had lost its processor. */
 static void stop_between(pid_t pid)
 {
 	struct user_regs_struct r;
@@ -156,7 +156,7 @@ Test(hidden_leave, so_it_does_with_all_threads_held)
 	dp_target_close(t);
 }
 
-/* However often it is tried, and though what led there is restored already. */
+/* However often removal is tried, and although the short jump is restored already. */
 Test(hidden_leave, a_later_try_waits_for_the_handler_as_well)
 {
 	struct dp_remove_report report = {0};
@@ -193,7 +193,7 @@ Test(hidden_leave, where_a_handler_returns_the_bytes_stay)
 	tr->value[LEAVE_HANDLER] = 1;
 	cr_assert(tr_await_value(&tr->value[LANDED], 1));
 	dp_target_close(t);
-	dp_target_close(pr_open(pid, PR_GATES)); /* what was left goes with the next one */
+	dp_target_close(pr_open(pid, PR_GATES)); /* the next group's removal takes the rest with it */
 	cr_assert(holds(pid, original, 0, sizeof(original)));
 	cr_assert_eq(pr_mappings(pid), 0);
 	tr_kill(pid);

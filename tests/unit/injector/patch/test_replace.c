@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Page replacement under running threads: no thread sees half of a change, or loses what others wrote nearby. */
+/* Page replacement under running threads: no thread sees half of a change, and bytes that others wrote nearby stay. */
 #include "helper_replace.h"
 
 #include <criterion/criterion.h>
@@ -38,7 +38,7 @@ Test(swap, threads_see_the_old_or_the_new_across_a_page_boundary)
 	tr_kill(pid);
 }
 
-/* Whatever else stands in the pages stays, though it is neither the file's nor ours. */
+/* Bytes in the pages that are neither the file's nor ours stay. */
 static void carry(unsigned pages)
 {
 	static const uint8_t theirs[] = {0x90, 0x0f, 0x0b};
@@ -105,7 +105,7 @@ Test(swap, many_pages_one_by_one_do_not_make_many_mappings)
 
 static void locked(void)
 {
-	/* By the call itself: sanitizers make the C function do nothing. */
+	/* by system call: sanitizers make mlock() do nothing */
 	if (syscall(SYS_mlock, sw_at_cross() & ~UINT64_C(4095), UINT64_C(8192)))
 		_exit(1);
 	sw_crossing();
@@ -151,7 +151,7 @@ Test(swap, generated_code_is_left_alone)
 	tr_kill(pid);
 }
 
-/* Somebody else writes between our look and our move: his bytes win, ours are refused. */
+/* Another tool writes between our read and our replacement: its bytes stay, ours are refused. */
 Test(swap, text_that_changes_meanwhile_is_not_replaced)
 {
 	static const uint8_t theirs[] = {0xf4};
@@ -177,7 +177,7 @@ Test(swap, text_that_changes_meanwhile_is_not_replaced)
 	tr_kill(pid);
 }
 
-/* ---- what may be unloaded ------------------------------------------------------------------------------------------------ */
+/* ---- modules that may be unloaded --------------------------------------------------------------------------------------- */
 
 static void loading(void)
 {
@@ -203,7 +203,7 @@ static bool stays(struct dp_target *t, const struct dp_installation *in, uint64_
 	return is;
 }
 
-/* Writes there while all threads run; how often they were held for it. */
+/* Writes while all threads run. Returns how often they were stopped for it. */
 static unsigned write_live(struct dp_target *t, const struct dp_installation *in, uint64_t at, const uint8_t *bytes)
 {
 	struct dp_replace *s = NULL;
@@ -216,7 +216,7 @@ static unsigned write_live(struct dp_target *t, const struct dp_installation *in
 	return holds;
 }
 
-/* Another thread may unload it, and load something else in its place, between our look and the move. */
+/* Another thread may unload such a module, and load something else in its place, between our read and the replacement. */
 Test(swap, what_the_program_needs_from_the_start_stays)
 {
 	pid_t pid = tr_spawn(loading);
@@ -237,9 +237,9 @@ Test(swap, what_the_program_needs_from_the_start_stays)
 	tr_kill(pid);
 }
 
-/* ---- sites that rely upon each other ------------------------------------------------------------------------------------- */
+/* ---- sites that depend on each other ------------------------------------------------------------------------------------ */
 
-/* Probe 0 on the sixth byte; probe 1, whose jump before it keeps what probe 0 has written there. Nobody runs this text. */
+/* Probe 0 is at the sixth byte. Probe 1's jump before it relies on the byte that probe 0 wrote. This text never runs. */
 static void keep_two(pid_t pid, uint64_t at)
 {
 	const struct dp_plan plans[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Repeated page replacement; and a tool that dies, or waits in vain, during one. */
+/* Repeated page replacement; and a tool that dies, or times out, during one. */
 #include "helper_replace.h"
 #include "injector/patch/remove.h"
 
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- again and again ------------------------------------------------------------------------------------------------------- */
+/* ---- repeated replacement ----------------------------------------------------------------------------------------------- */
 
 static void put(pid_t pid, uint64_t at, uint8_t byte)
 {
@@ -33,7 +33,7 @@ static void toggle(struct dp_target *t, const struct dp_installation *in, uint64
 	tr_ok(dp_replace_create(t, in, &s));
 	dp_replace_stay_hot(s);
 	for (int i = 0; i < times; i++) {
-		const uint8_t *bytes = i % 2 ? (const uint8_t *)(uintptr_t)at : sw_other; /* ours is as the file has it */
+		const uint8_t *bytes = i % 2 ? (const uint8_t *)(uintptr_t)at : sw_other; /* our own text has the file's bytes */
 		cr_assert(dp_replace_write(s, &(struct dp_replace_edit){at, 5, 0, 5, bytes}));
 		tr_ok(dp_replace_commit(s, NULL, NULL));
 		cr_assert(dp_replace_stands(s, at));
@@ -75,7 +75,7 @@ Test(swap_again, toggles_of_a_site_in_two_pages_are_new_pages)
 	toggles(sw_alone, sw_at_cross(), false);
 }
 
-/* In place or not: what another tool wrote into the page since it was read is not written over. */
+/* dynprobe does not overwrite what another tool wrote into the page since it read the page. */
 Test(swap_again, toggles_refuse_a_page_that_somebody_else_changed)
 {
 	const uint64_t at = (uint64_t)(uintptr_t)sw_text;
@@ -105,7 +105,7 @@ Test(swap_again, toggles_refuse_a_page_that_somebody_else_changed)
 	tr_kill(pid);
 }
 
-/* ---- the tool dies --------------------------------------------------------------------------------------------------------- */
+/* ---- the tool dies ------------------------------------------------------------------------------------------------------ */
 
 enum what { PAGE, WHOLE, HOT };
 enum { KILLED = -1, DONE = 0, GAVE_UP = 4 };
@@ -139,7 +139,7 @@ static void be_killed_in_a_swap(pid_t target, enum what what)
 	}
 	for (unsigned i = 0; what == WHOLE && i < 5; i++)
 		dp_replace_write(s, &(struct dp_replace_edit){(uint64_t)(uintptr_t)sw_text + 2 * i * DP_PAGE, 5, 0, 5, bytes});
-	raise(SIGSTOP); /* from here on system calls are counted */
+	raise(SIGSTOP); /* the test counts system calls from here on */
 	_exit(dp_replace_commit(s, NULL, NULL) ? GAVE_UP : DONE);
 }
 
@@ -181,7 +181,7 @@ static void deaths(enum what what)
 		const int end = killed_at(pid, what, n);
 		pr_goes_on();
 		const struct dp_installation *in;
-		dp_target_close(sw_open_group(pid, &in)); /* a later tool tidies up */
+		dp_target_close(sw_open_group(pid, &in)); /* a later tool cleans up */
 		cr_assert(sw_holds(pid, sw_at_cross(), sw_one, 5) || sw_holds(pid, sw_at_cross(), sw_other, 5));
 		cr_assert_eq(pr_descriptors(pid), descriptors, "a descriptor stays, death %ld", n);
 		cr_assert_eq(pr_mappings(pid), ours, "death %ld", n);
@@ -209,7 +209,10 @@ Test(swap_again, tool_killed_at_every_system_call_of_a_write_in_place)
 	deaths(HOT);
 }
 
-/* As of a call that we gave up waiting for: what it made in the end is found by the note. Where that is a mapping. */
+/*
+ * Makes what a late system call would make after dynprobe gave up waiting for it: a mapping. dynprobe must find it by the note.
+ * Returns the mapping's address.
+ */
 static uint64_t make_too_late(struct dp_target *t, const struct dp_installation *in)
 {
 	struct dp_borrow *b;
@@ -251,7 +254,7 @@ Test(swap_again, what_a_call_made_too_late_is_tidied_up_by_the_next_transaction)
 	tr_kill(pid);
 }
 
-/* No transaction follows: with the note's page the last trace of it would go. */
+/* No transaction follows: the note's page is unmapped, and with it the last trace of the mapping. */
 Test(swap_again, what_a_call_made_too_late_is_tidied_up_before_all_is_unmapped)
 {
 	pid_t pid = tr_spawn(sw_crossing);

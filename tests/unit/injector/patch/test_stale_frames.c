@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal frames on a waiting thread's stack: one that a handler will return through keeps the code that it returns to; the
- * remains of an old one do not.
+ * Signal frames on a waiting thread's stack: dynprobe keeps the code that a handler will return to; remains of an old frame do
+ * not count.
  */
 #include "helper_tracee.h"
 
@@ -21,10 +21,10 @@
 
 #define PAGE       UINT64_C(4096)
 #define WORDS      64
-#define FRAME      8 /* where a frame begins in them: the kernel's struct rt_sigframe, in words of 8 bytes */
+#define FRAME      8 /* offset of the frame in the words: the kernel's struct rt_sigframe, in words of 8 bytes */
 #define FRAME_CODE (FRAME + 22)
 
-/* The code that is to be taken away: pages of nobody, that the frames' saved pc lies in. */
+/* The code to remove: unmapped pages, in which the frames' saved pc lies. */
 #define OUR_CODE     UINT64_C(0x10000000)
 #define OUR_RESTORER (OUR_CODE + 64)
 
@@ -40,7 +40,7 @@ static void forge(uint64_t back, uint64_t flags, uint64_t link)
 	forged[FRAME_CODE + 2] = UINT64_C(0x2b000000000033);
 }
 
-/* `distance` bytes of stack between what is forged and where the thread waits. */
+/* Leaves `distance` bytes of stack between the forged words and the place where the thread waits. */
 static __attribute__((noinline)) void wait_below(size_t distance)
 {
 	volatile char *room = __builtin_alloca(distance);
@@ -58,7 +58,7 @@ static void waits(void)
 	for (size_t i = 0; i < WORDS; i++)
 		on_stack[i] = forged[i];
 	wait_below(distance);
-	tr->value[1] = (long)on_stack[0]; /* keeps them */
+	tr->value[1] = (long)on_stack[0]; /* keeps them alive */
 }
 
 static void in_handler(int sig)
@@ -79,7 +79,7 @@ static void waits_in_handler(void)
 
 static bool with_frames;
 
-/* What dp_quiesce() says of a thread that does this. */
+/* Does dp_quiesce() report the code as unused by a thread that runs `what`? */
 static bool is_clear_of(void (*what)(void))
 {
 	char why[128] = "";
@@ -100,7 +100,7 @@ static bool is_clear_of(void (*what)(void))
 	return clear;
 }
 
-/* Of a thread that waits above the forged words, at some distance. */
+/* The same for a thread that waits `bytes` above the forged words. */
 static bool is_clear(size_t bytes)
 {
 	distance = bytes;
@@ -134,7 +134,7 @@ Test(stale_frames, so_does_a_copy_of_a_context)
 	cr_assert_not(is_clear(64));
 }
 
-/* More than one of the scan's reads away, and all of the places in one where a frame can be cut in two. */
+/* Distances of more than one of the scan's reads, and every place in a read at which a frame can be cut in two. */
 Test(stale_frames, a_frame_of_our_own_handler_does_not_wherever_a_read_ends)
 {
 	forge(OUR_RESTORER, 7, 0);
@@ -143,7 +143,7 @@ Test(stale_frames, a_frame_of_our_own_handler_does_not_wherever_a_read_ends)
 		cr_assert(is_clear(16384 * 8 - 2 * WORDS * 8 + words * 8), "%zu words", words);
 }
 
-/* It was at other addresses, where somebody else's code may be now. */
+/* That agent was at other addresses, where other code may be now. */
 Test(stale_frames, nor_does_one_of_an_agent_that_is_gone)
 {
 	forge(UINT64_C(0x20000000), 7, DP_FRAME_OVER);
@@ -157,7 +157,7 @@ Test(stale_frames, one_that_is_partly_overwritten_does_not)
 	static uint64_t data;
 	forge(address(&data), address(&data), 0);
 	cr_assert(is_clear(64));
-	forge(17, 7, address(&data)); /* an address of nothing, and a context that leads somewhere */
+	forge(17, 7, address(&data)); /* an address that is not mapped, and a context that is */
 	cr_assert(is_clear(64));
 }
 
@@ -167,8 +167,7 @@ Test(stale_frames, what_cannot_be_read_may_be_a_restorer)
 	cr_assert_not(is_clear(64));
 }
 
-/* Its handler has returned, and the thread has gone on to wait with the frame in a part of the stack that it has not written to.
- */
+/* Its handler has returned, and the thread waits with the frame in a part of the stack that it has not overwritten. */
 Test(stale_frames, a_whole_frame_that_is_none_of_the_threads_frames_does_not)
 {
 	forge(address(the_restorer), 7, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stubs to which a thread may still return. If a thread's frames cannot be followed, a word on its stack that looks like the
- * address of a small stack proves nothing, and would keep hooks installed. Evicted instructions call nothing, and are removed.
+ * address of a small stub proves nothing, and would keep hooks installed. Evicted instructions call nothing, and are removed.
  */
 #include "helper_probe.h"
 
@@ -17,7 +17,7 @@
 static const uint8_t waiting[] = {0x48, 0x8d, 0x84, 0x24, 0, 0xf0, 0xff, 0xff, 0x48, 0x25, 0, 0xf0, 0xff, 0xff, 0x50, 0x48,
                                   0xc7, 7,    1,    0,    0, 0,    0xb8, 34,   0,    0,    0, 0x0f, 0x05, 0xeb, 0xf7};
 
-/* In code that is nobody's, without tables. */
+/* Waits in generated code, without tables. */
 static void *wait_unknown(void *code)
 {
 	((void (*)(volatile long *))code)(&tr->ready);
@@ -34,7 +34,7 @@ static void target(void)
 	pr_calling();
 }
 
-/* The first instruction of baz has three bytes: its jump needs the next one to give way. */
+/* The first instruction of baz has three bytes: its jump evicts the next instruction. */
 static struct dp_error *plan(struct dp_planner *planner, uint64_t lost)
 {
 	static const uint8_t code[] = {0x8d, 0x47, 0x01, 0x8d, 0x80, 0, 1, 0, 0, 0xc3};
@@ -71,7 +71,10 @@ static void place_evicting(struct dp_target *t)
 	dp_space_destroy(space);
 }
 
-/* If stubs did call out: would that thread be in the way? Others may stand in a probe, so it is asked again when they have run. */
+/*
+ * With stubs that call functions, would that thread block the removal? Other threads may be in a probe, so it tries again after
+ * they have run.
+ */
 static bool is_doubted(struct dp_target *t)
 {
 	char why[128] = "";
@@ -105,7 +108,7 @@ Test(calls_out, a_neighbour_that_gave_way_leaves_nothing)
 	tr_kill(pid);
 }
 
-/* What a later tool finds. `older`: as one has left it whose entries tell nothing of hooks. */
+/* What a later tool finds. `older`: left by a version whose entries do not mark hooks. */
 static bool found(pid_t pid, bool hook, bool older)
 {
 	struct dp_target *t = pr_open(pid, PR_GATES);

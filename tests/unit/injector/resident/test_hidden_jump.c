@@ -38,7 +38,7 @@ static bool holds(pid_t pid, const void *bytes, size_t from, size_t n)
 	return dp_mem_read(&p, dp_addr_of(at() + from), now, n) == n && !memcmp(now, bytes, n);
 }
 
-/* Probe 0: five bytes, of which the third is where probe 1's short jump leads. */
+/* Probe 0 has five bytes; probe 1's short jump leads to the third. */
 static void install(struct dp_target *t, bool foreign, struct dp_install_result results[2])
 {
 	struct dp_plan plans[] = {
@@ -144,7 +144,7 @@ Test(hidden_jump, short_jump_is_refused_with_it_live)
 	refuse_both(true);
 }
 
-/* The new one would write over the hidden jump, and the short one still leads there. */
+/* The new probe would overwrite the embedded jump, and the short jump still leads there. */
 Test(hidden_jump, cannot_be_superseded_alone)
 {
 	struct dp_plan plan = {
@@ -174,7 +174,7 @@ static void note(size_t plan, const char *why, void *data)
 	((bool *)data)[plan] = true;
 }
 
-/* What another tool does to the site that holds it, all of the bytes or only the first one. */
+/* What another tool does to the site that contains it: overwrites all bytes, or only the first. */
 static void overwrite(size_t n)
 {
 	static const uint8_t theirs[] = {0xcc, 0x0f, 0x0b, 0x0f, 0x0b};

@@ -52,7 +52,7 @@ Test(keep, probes_are_found_again_and_leave_nothing_when_removed)
 	tr_kill(pid);
 }
 
-/* All of the above, by somebody who may open nothing below map_files. */
+/* All of the above, as a user who may open nothing below map_files. */
 Test(keep, an_unprivileged_user_does_the_same)
 {
 	pr_as_nobody(pr_calling_threads, life);
@@ -139,7 +139,7 @@ Test(keep, manifest_is_replaced_in_one_piece)
 	cr_assert_str_eq(dp_resident_manifest(pr_only(t)), "one");
 	large[DP_MANIFEST_MAX - 1] = 0;
 	tr_ok(dp_resident_set_manifest(pr_only(t), large));
-	/* A kill before the last word leaves the text before. */
+	/* If the tool is killed before the last word is written, the earlier text stays. */
 	const uint64_t room = pr_only(t)->control.manifest_offset ^ DP_MANIFEST_MAX;
 	tr_ok(dp_resident_put(pr_only(t), room, "torn", 4));
 	dp_target_close(t);
@@ -168,7 +168,9 @@ Test(keep, needs_gates_and_something_installed)
 	tr_kill(pid);
 }
 
-/* A forked worker has its parent's probes: its hits count as forked, and dynprobe on it cleans it without a trace in the parent.
+/*
+ * A forked worker has its parent's probes: its hits count as forked, and dynprobe can remove them from it without an effect on
+ * the parent.
  */
 static void forking(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The method of docs/live-patching.md under stress: probes come and go under threads that hit them all the time, are
- * interrupted by signals in them, leave handlers by siglongjmp, run handlers on stacks of their own, start threads and
- * processes, and end. A thread in unmapped code would get a SIGSEGV.
+ * The method of docs/live-patching.md under stress: probes come and go under threads that hit them all the time, are interrupted
+ * by signals in them, leave handlers by siglongjmp, run handlers on other stacks, start threads and processes, and end. A thread
+ * in unmapped code would get a SIGSEGV.
  */
 #include "helper_probe.h"
 
@@ -32,7 +32,7 @@ static void hammer(int n)
 	tr->calls++;
 }
 
-/* Calls probed functions on top of whatever it interrupted, and now and then never returns there. */
+/* Calls probed functions from any interrupted code, and sometimes does not return to it. */
 static void handler(int sig)
 {
 	(void)sig;
@@ -129,7 +129,7 @@ Test(live_stress, probes_come_and_go_under_everything_that_threads_do, .timeout 
 {
 	pid_t pid = tr_spawn(everything);
 	size_t kept = 0, frozen = 0;
-	pr_attach_one(pid, PR_FOO, "stays"); /* from here on nothing is frozen */
+	pr_attach_one(pid, PR_FOO, "stays"); /* from here on all threads keep running */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct dp_remove_report report = {0};
 		struct dp_install_result results[2] = {{NULL}};

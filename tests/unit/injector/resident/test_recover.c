@@ -19,7 +19,7 @@
 #define DATA    (RINGS + 4 * 16384)
 #define PRIVATE dp_page_up(sizeof(struct dp_agent))
 
-/* The group that every child inherits: data and, directly behind it, the private region; a page of code. */
+/* The group that every child inherits: data, directly after it the private region; and a page of code. */
 static uint8_t *data;
 static struct dp_control *control;
 static struct dp_site_entry *site;
@@ -62,7 +62,7 @@ static void whole_group(void)
 	        .kept = 1,
 	        .overwrite = 1,
 	};
-	/* At a place where start() puts other bytes: it counts as changed by somebody, and keeps the group. */
+	/* start() puts other bytes there: the site counts as changed by another tool, so the group stays. */
 	*site = (struct dp_site_entry){
 	        .addr = pr_addr(PR_FOO), .len = 5, .old_bytes = {0xb8, 7, 0, 0, 0}, .new_bytes = {6, 7, 8, 9, 10}};
 	strcpy((char *)data + TEXT, "{}");
@@ -171,7 +171,7 @@ Test(recover, every_entry_of_the_site_table_is_checked)
 	DAMAGE(site->npairs, DP_SITE_PAIRS + 1);
 	DAMAGE(site->state, 4);
 	DAMAGE(site->probe, 2);
-	DAMAGE(site->stub, 1); /* behind its end */
+	DAMAGE(site->stub, 1); /* past its end */
 	tr_kill(pid);
 }
 
@@ -183,7 +183,7 @@ Test(recover, manifest_without_an_end_is_refused)
 	tr_kill(pid);
 }
 
-/* What the LTTng sink has mapped looks alike, and stays for good. */
+/* The LTTng sink's mapping looks similar, and stays forever. */
 Test(recover, sink_is_left_alone)
 {
 	pid_t pid = start();
@@ -197,7 +197,7 @@ Test(recover, sink_is_left_alone)
 
 static bool heap_behind;
 
-/* A dynprobe that is itself probed has its target's data region mapped; behind it nothing, or what the kernel put there. */
+/* A dynprobe that is itself probed maps its target's data region; after it is nothing, or a mapping of the kernel's choice. */
 static void view_only(void)
 {
 	const int fd = memfd_create(DP_MEMFD_NAME, MFD_CLOEXEC);
@@ -236,7 +236,7 @@ Test(recover, view_of_another_tool_is_left_alone)
 	}
 }
 
-/* Anything at all: an error or a group, and the target lives on. */
+/* Random words: an error or a group, and the target continues. */
 Test(recover, random_words_are_survived)
 {
 	pid_t pid = start();
@@ -249,7 +249,7 @@ Test(recover, random_words_are_survived)
 			                         DP_PAGE, DATA};
 			*at = rand() % 2 ? some[rand() % 7] : *at ^ UINT64_C(1) << rand() % 64;
 		}
-		control->kept = 1; /* what was not kept is taken out, and would be gone */
+		control->kept = 1; /* otherwise the group would be removed */
 		control->abi = DP_ABI_VERSION;
 		struct dp_error *err = dp_target_open(pid, PR_GATES, &t);
 		for (size_t s = 0; !err && s < dp_target_nresidents(t); s++) {

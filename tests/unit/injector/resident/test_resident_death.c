@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * G1 for resident probes: the tool is killed at its system calls while it leaves, replaces, removes or records probes. The
- * target continues with right results; the next tool finds complete groups and nothing else, and can remove them without a
- * trace.
+ * G1 for resident probes: the tool is killed at its system calls while it leaves, replaces, removes or records probes. The target
+ * continues with correct results; the next tool finds only complete groups, and can remove them without a trace.
  */
 #include "helper_probe.h"
 
@@ -84,7 +83,7 @@ static void record(pid_t pid)
 	dp_target_close(t);
 }
 
-/* Runs `tool` and kills it at the stop number `at` (0: never). The number of stops. */
+/* Runs `tool` and kills it at stop number `at` (0: never). Returns the number of stops. */
 static long run_killed(void (*tool)(pid_t), pid_t target, long at)
 {
 	pid_t pid = fork();
@@ -108,7 +107,7 @@ static long run_killed(void (*tool)(pid_t), pid_t target, long at)
 			break;
 		}
 	}
-	/* Tries take a varying number of calls: it may have been done before. */
+	/* The number of calls varies between runs: the tool may have finished earlier. */
 	cr_assert(WIFSIGNALED(status) ? at : status == 0, "the tool ended with %x at stop %ld of %ld", status, stops, at);
 	return stops;
 }
@@ -124,7 +123,7 @@ static bool claimed(struct dp_target *t, unsigned which)
 	return false;
 }
 
-/* What a later tool finds: each patched place is somebody's, and hit; a manifest is one of those that were written. */
+/* What a later tool finds: each patched site belongs to a group and is hit; each manifest is one that was written. */
 static void whole(pid_t pid, long at)
 {
 	pr_goes_on();
@@ -168,12 +167,12 @@ static void deaths(void (*before)(pid_t), void (*tool)(pid_t))
 		clean(pid, at);
 		cr_assert_eq(pr_descriptors(pid), descriptors, "after stop %ld", at);
 	}
-	/* Between the first mapping and the word that makes it known for ours there is an instant: few of the kills meet it. */
+	/* A kill between the first mapping and the word that marks it as ours leaves a mapping; few kills are that precise. */
 	cr_assert_leq(pr_lines(pid), lines + 4, "seed %u", seed);
 	tr_kill(pid);
 }
 
-/* A tool whose own assertions fail waits for ever. */
+/* Without the timeout, a tool whose own assertions fail would wait forever. */
 #define DEATH(name) Test(resident_death, name, .timeout = 250)
 
 DEATH(while_leaving_probes)

@@ -12,7 +12,7 @@
 
 #define MOST 4096
 
-/* What came, by thread. */
+/* The delivered events, by thread. */
 static struct got {
 	pid_t tid;
 	long next, first, n;
@@ -115,7 +115,7 @@ static struct dp_loss loss_of(struct dp_resident *s)
 	return loss;
 }
 
-/* The oldest gave way, the announcement of their thread among them. */
+/* The oldest records were overwritten, among them the announcement of their thread. */
 Test(resident_serve, full_rings_hold_the_newest_with_their_thread)
 {
 	enum { CALLS = 20000 };
@@ -140,7 +140,7 @@ Test(resident_serve, full_rings_hold_the_newest_with_their_thread)
 	tr_kill(pid);
 }
 
-/* Whose tail is it? Both sides move it, never at once: nothing is seen twice, torn, or lost without being counted. */
+/* Both sides move the tail, but never at once: each record is seen once and whole, or is counted as lost. */
 Test(resident_serve, served_and_released_again_and_again_under_full_load)
 {
 	pid_t pid = tr_spawn(pr_counting);
@@ -205,7 +205,7 @@ Test(resident_serve, death_of_the_server_leaves_a_flight_recorder)
 	tr_kill(pid);
 }
 
-/* A living server in this process' place: two tools are kept apart by the lock, and by the name where the lock does not reach. */
+/* A living server takes the place of this process: the lock keeps two tools apart, or the name where the lock does not reach. */
 Test(resident_serve, living_server_is_named)
 {
 	pid_t pid = tr_spawn(pr_counting);
@@ -213,7 +213,7 @@ Test(resident_serve, living_server_is_named)
 	pr_attach_one(pid, PR_FOO, "{}");
 	t = pr_open(pid, PR_GATES);
 	tr_ok(dp_resident_serve(pr_only(t)));
-	close(t->lock_fd); /* as if it were in another mount of /proc */
+	close(t->lock_fd); /* as if another mount of /proc had the lock */
 	t->lock_fd = -1;
 	tr_tag(dp_target_open(pid, PR_GATES, &none), DP_TAG_LOCKED);
 	dp_target_close(t);
@@ -223,7 +223,7 @@ Test(resident_serve, living_server_is_named)
 	tr_kill(pid);
 }
 
-/* The target writes where it should not: counted, and never followed. */
+/* A head that the target has overwritten is counted, and never used. */
 Test(resident_serve, head_that_makes_no_sense_is_left_alone)
 {
 	pid_t pid = tr_spawn(pr_counting);
@@ -255,7 +255,7 @@ static void put_ends(struct dp_resident *s, uint32_t i, uint64_t tail, uint64_t 
 	put_slot(s, i, offsetof(struct dp_slot, head), head, sizeof(head));
 }
 
-/* From such a tail a header reaches beyond the ring's end, and that of the last ring beyond all that is ours. */
+/* From such a tail a header reaches past the ring's end, and in the last ring past all of our memory. */
 Test(resident_serve, tail_that_makes_no_sense_is_left_alone)
 {
 	pid_t pid = tr_spawn(pr_counting);

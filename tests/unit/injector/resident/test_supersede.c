@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Probes at sites that have probes: refused, or installed over them, and what is there again when they are removed. */
+/* Probes at sites that have probes: refused, or installed over them; and the state after they are removed. */
 #include "helper_probe.h"
 
 #include "injector/resident/resident.h"
@@ -59,7 +59,7 @@ Test(supersede, probe_that_was_not_announced_is_refused)
 	tr_kill(pid);
 }
 
-/* The bytes of the new one would reach into the old one's, or the other way round. */
+/* The new probe's bytes would overlap the old one's, or the other way round. */
 Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 {
 	pid_t pid = tr_spawn(pr_calling);
@@ -73,7 +73,7 @@ Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 		struct dp_plan plan = {.site = pr_addr(PR_FOO) + (uint64_t)(int64_t)offset, .len = 5};
 		uint64_t lost;
 		if (!offset)
-			plan.new_bytes[0] = 0xe9; /* the same place, but other bytes are expected there: another file, say */
+			plan.new_bytes[0] = 0xe9; /* the same place, but other expected bytes, as from another file */
 		memset(plan.new_bytes, 0xe9, 5);
 		tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 		tr_ok(dp_space_from_image(dp_target_image(t), &space));
@@ -87,7 +87,7 @@ Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 	tr_kill(pid);
 }
 
-/* As long as the new one is not kept, the old one is only covered. */
+/* Until the new probe is kept, the old one is only covered. */
 Test(supersede, old_probe_comes_back_when_the_new_one_is_not_kept)
 {
 	pid_t pid = tr_spawn(pr_calling_threads);
@@ -131,7 +131,7 @@ Test(supersede, new_probe_that_is_kept_takes_the_place)
 	cr_assert_eq(dp_resident_site(pr_named(t, "new"), 0), pr_addr(PR_FOO));
 	cr_assert(pr_is_hit(pr_named(t, "new"), 0));
 	dp_target_close(t);
-	take_out(pid, "old"); /* the superseded one is none of its business any more */
+	take_out(pid, "old"); /* the superseded site is not restored by its old group */
 	cr_assert(!pr_original(pid, PR_FOO) && pr_original(pid, PR_BAZ));
 	take_out(pid, "new");
 	cr_assert(pr_original(pid, PR_FOO));
@@ -139,7 +139,7 @@ Test(supersede, new_probe_that_is_kept_takes_the_place)
 	tr_kill(pid);
 }
 
-/* With its last probe superseded the old group goes as soon as somebody looks. */
+/* An old group whose last probe is superseded is removed by the next tool. */
 Test(supersede, group_without_probes_is_taken_out)
 {
 	pid_t pid = tr_spawn(pr_calling_threads);
@@ -159,7 +159,7 @@ Test(supersede, group_without_probes_is_taken_out)
 	tr_kill(pid);
 }
 
-/* Every group has its hook at a thread's start; whichever goes first, those that stay have theirs. */
+/* Every group has a hook at thread start; whichever group goes first, the remaining ones keep theirs. */
 static void hooks(bool upper_first)
 {
 	pid_t pid = tr_spawn(pr_calling_threads);
@@ -228,9 +228,9 @@ Test(supersede, stub_with_a_thread_far_away_in_its_hook_is_not_unmapped)
 
 __attribute__((noinline, no_sanitize("address"))) static void rest_on_old_words(void)
 {
-	volatile char large[16384]; /* nobody writes here: what calls have left stays */
+	volatile char large[16384]; /* uninitialized: the remains of earlier calls stay */
 	tr->value[1] = (long)(uintptr_t)large;
-	while (tr->ready) /* for ever; but sanitizers clean up before calls that do not return */
+	while (tr->ready) /* true until killed; sanitizers clean up before calls that do not return */
 		pause();
 }
 

@@ -45,7 +45,7 @@ Test(clock, agrees_with_the_real_clock)
 	dp_clock_destroy(c);
 }
 
-/* The first guess is off by 2 per cent, as after a preempted reading: the error goes away, and time never falls. */
+/* The first guess is off by 2 per cent, as after a preempted reading: the error shrinks, and time never goes back. */
 Test(clock, converges_without_falling)
 {
 	const double ghz = 2.5;

@@ -57,7 +57,7 @@ static bool put(struct dp_slot *slot, uint64_t tsc, uint64_t value)
 	return r;
 }
 
-/* What was delivered. */
+/* The delivered events. */
 static struct got {
 	uint64_t n, value[64], ns, tsc;
 	pid_t tid[64];
@@ -166,7 +166,7 @@ Test(drain, hit_newer_than_the_pass_waits_for_the_next)
 	tear_down();
 }
 
-/* A hit being written holds back newer ones of other threads, so that it comes in its place. */
+/* An unfinished hit holds back newer hits of other threads, so that it arrives in order. */
 Test(drain, waits_for_a_hit_that_is_being_written)
 {
 	set_up(4, RING);
@@ -210,7 +210,7 @@ Test(drain, does_not_wait_forever_for_a_hit_being_written)
 	tear_down();
 }
 
-/* A signal handler's hit stands behind the one it interrupted, with an older time. */
+/* A signal handler's hit comes after the one that it interrupted, with an older time. */
 Test(drain, nested_hit_keeps_its_place)
 {
 	uint64_t t = dp_clock_tsc() - 100000000;
@@ -249,7 +249,7 @@ Test(drain, last_pass_skips_and_counts_what_was_abandoned)
 	tear_down();
 }
 
-/* The thread died in the middle of a hit; the next one with its TCB says so. */
+/* The thread died in the middle of a hit; the next one with its TCB makes that known. */
 Test(drain, hit_abandoned_by_an_earlier_thread_does_not_block_the_next)
 {
 	uint64_t t = dp_clock_tsc() - 100000000;
@@ -271,7 +271,7 @@ Test(drain, hit_abandoned_by_an_earlier_thread_does_not_block_the_next)
 	tear_down();
 }
 
-/* More than may be copied out at once: the pass takes turns, and stays in order. */
+/* More records than one pass may copy: the passes stay in order. */
 Test(drain, many_full_rings_come_in_order)
 {
 	enum { LANES = 96 };
@@ -283,7 +283,7 @@ Test(drain, many_full_rings_come_in_order)
 	for (uint32_t i = 0; i < LANES; i++)
 		slot[i] = slot_for(100 + i);
 	for (; room; n += room) {
-		/* One thread hits in bursts of its own, so that the rings are cut at different times. */
+		/* One thread also hits in bursts, so that the rings are cut at different times. */
 		uint64_t i = n % 3 ? n % LANES : n / 5000 % LANES;
 
 		room = put(slot[i], t + n, n);
@@ -339,7 +339,7 @@ static bool alive_at_second_look(pid_t tid, void *data)
 	return ++*(int *)data > 1;
 }
 
-/* The id was given to a new thread between the two looks. */
+/* A new thread got the id between the two checks. */
 Test(drain, thread_that_appears_during_the_reap_keeps_its_slot)
 {
 	int looks = 0;

@@ -57,7 +57,7 @@ static uint64_t header(uint64_t size, uint64_t probe, uint64_t flags)
 	return size | probe << 32 | flags << 48;
 }
 
-/* A ring with one good hit and the place behind it, where a hit will be damaged. */
+/* A ring with one valid hit, and the place after it where the test damages a hit. */
 static uint64_t *second_record(void)
 {
 	uint64_t *at;
@@ -131,7 +131,7 @@ Test(damage, thread_is_known_when_its_announcement_was_damaged)
 	tear_down();
 }
 
-/* A time far ahead would hold back everything that comes after it. */
+/* Otherwise a time far in the future would hold back everything after it. */
 Test(damage, hits_from_the_future_are_dropped)
 {
 	set_up(2);
@@ -145,7 +145,7 @@ Test(damage, hits_from_the_future_are_dropped)
 	tear_down();
 }
 
-/* The tail to begin with is not the consumer's own: from this one a header reaches into the next ring. */
+/* The first tail comes from the target: from this one a header would reach into the next ring. */
 Test(damage, tail_that_no_header_fits_behind_is_not_believed)
 {
 	w = world_create(3, RING, DP_ID_SELF);
@@ -251,14 +251,14 @@ Test(damage, layouts_that_do_not_fit_are_refused)
 	expect_refused(slots_outside);
 }
 
-/* ---- scribbling ------------------------------------------------------------------------------ */
+/* ---- random writes --------------------------------------------------------------------------- */
 
 static uint64_t random64(unsigned *seed)
 {
 	return (uint64_t)rand_r(seed) << 42 ^ (uint64_t)rand_r(seed) << 21 ^ (uint64_t)rand_r(seed);
 }
 
-/* Values that look right are worse than noise. */
+/* Plausible values are worse than noise. */
 static uint64_t value(unsigned *seed)
 {
 	switch (rand_r(seed) % 6) {
@@ -323,7 +323,7 @@ Test(damage, random_scribbling_during_passes)
 	pthread_t thread;
 
 	set_up(8);
-	const time_t end = time(NULL) + 60; /* the other thread may wait for a processor */
+	const time_t end = time(NULL) + 60; /* generous: the other thread may wait for a processor */
 	pthread_create(&thread, NULL, scribble_all, &seed);
 	for (int i = 0; damaged() < 2000 && time(NULL) < end; i++) {
 		run(i % 1000 == 999);

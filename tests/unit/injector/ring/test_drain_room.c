@@ -13,7 +13,7 @@
 
 #define RING  (1u << 20)
 #define PAGE  4096u
-#define LOOKS 8 /* more than a calm thread keeps its memory for */
+#define LOOKS 8 /* more than an idle thread keeps its memory for */
 
 static struct dp_debug_ctx *w;
 static struct dp_drain *d;
@@ -126,7 +126,7 @@ Test(room, of_a_thread_that_has_ended_goes_back_as_a_whole)
 	tear_down();
 }
 
-/* One whose tool was killed while it gave the memory of an ended thread back. */
+/* A slot whose tool was killed while it freed the memory of an ended thread. */
 Test(room, slot_that_a_killed_tool_held_is_given_back)
 {
 	set_up(2 * RING);
@@ -140,7 +140,7 @@ Test(room, slot_that_a_killed_tool_held_is_given_back)
 	tear_down();
 }
 
-/* The stub's few instructions, in two halves: what it has seen of the slot, and its one try. */
+/* A stub's few instructions in two halves: what it has read of the slot, and its one attempt. */
 struct half {
 	uint64_t pos;
 	uint32_t size;
@@ -171,7 +171,7 @@ static struct half under_way;
 static bool waiting;
 static unsigned and_more;
 
-/* In the place of libc's: at the last moment before memory goes, a thread goes on that was off its processor until then. */
+/* Replaces libc's: at the last moment before memory is freed, a preempted thread continues. */
 int madvise(void *at, size_t n, int advice)
 {
 	if (waiting) {
@@ -184,8 +184,8 @@ int madvise(void *at, size_t n, int advice)
 }
 
 /*
- * A thread is off its processor behind its look at the limit, until the tool has decided to give its ring's memory back. Then it
- * writes, and goes on: nothing of that may be lost, wherever in the ring it was.
+ * A thread is preempted after it has read the limit, until the tool has decided to free its ring's memory. Then it writes, and
+ * continues: none of that may be lost, wherever in the ring it was.
  */
 Test(room, that_a_hit_under_way_uses_stays)
 {
@@ -223,7 +223,7 @@ static void *hit_now_and_then(void *arg)
 	return NULL;
 }
 
-/* False if the reader has stood at one place of a full ring for many looks. */
+/* False if the reader has made no progress in a full ring for many looks. */
 static bool goes_on(void)
 {
 	static uint64_t tail;
@@ -234,7 +234,7 @@ static bool goes_on(void)
 	return looks < 1000000;
 }
 
-/* The tool takes the memory of a ring back again and again while its thread hits. */
+/* The tool frees the memory of a ring again and again while its thread hits. */
 Test(room, goes_back_while_its_thread_hits)
 {
 	pthread_t thread;
@@ -259,7 +259,7 @@ Test(room, goes_back_while_its_thread_hits)
 	tear_down();
 }
 
-/* A limit that was computed before the ring was made small does not come into force afterwards. */
+/* A limit that was computed before the ring shrank must not come into force afterwards. */
 Test(room, limit_that_was_computed_before_comes_too_late)
 {
 	uint64_t shut[3] = {0};
@@ -284,9 +284,9 @@ Test(room, limit_that_was_computed_before_comes_too_late)
 Test(room, is_taken_from_those_that_do_not_use_it_when_it_is_short)
 {
 	set_up(RING);
-	const unsigned recorded = world_hits(w, 100000); /* all of it */
+	const unsigned recorded = world_hits(w, 100000); /* all 100000 */
 	drain();
-	for (int i = 0; i < 3; i++) { /* it goes on hitting, and needs little */
+	for (int i = 0; i < 3; i++) { /* the thread keeps hitting, and needs little memory */
 		world_hits(w, 10);
 		drain();
 		dp_drain_reap(d, is_living, NULL);

@@ -60,7 +60,7 @@ static void *produce(void *arg)
 		if (send(0, i, i % 40 * 8))
 			me->recorded++;
 		else if (i % 16 == 0)
-			usleep(100); /* let the consumer have its turn */
+			usleep(100); /* gives the consumer its turn */
 		if (i % 256 == 0)
 			pthread_kill(producer[i / 256 % THREADS].thread, SIGUSR1);
 	}
@@ -105,7 +105,7 @@ static bool all_live(pid_t ns_tid, void *data)
 	return true;
 }
 
-/* `arg`: memory is short, and goes back all the time. */
+/* `arg`: memory is short, and is freed all the time. */
 static void *drain_all(void *arg)
 {
 	while (producing) {
@@ -173,7 +173,7 @@ static void expect_exact_totals(void)
 	world_destroy(w);
 }
 
-/* Threads, signals, wraps and a full ring now and then; the consumer runs at the same time. Every hit is seen or counted. */
+/* Threads, signals, wraps and sometimes a full ring, with a concurrent consumer. Every hit is delivered or counted. */
 Test(stress, small_rings)
 {
 	produce_and_drain(DP_ID_SELF, 16384, 0);
@@ -192,7 +192,7 @@ Test(stress, threads_known_by_id)
 	expect_exact_totals();
 }
 
-/* Rings grow and are made small again while their threads hit. */
+/* Rings grow and shrink while their threads hit. */
 Test(stress, memory_that_goes_back_all_the_time)
 {
 	produce_and_drain(DP_ID_SELF, 1 << 20, 60 * DP_ROOM_STEP);

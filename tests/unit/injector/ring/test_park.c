@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tool's side of a waiting hit: a thread that died while it waited, one that continues to wait, a program that is now
+ * The tool's side of a waiting hit: a thread that died while it waited, one that continues to wait, and a program that is now
  * under a seccomp filter.
  */
 #include "helper_tracee.h"
@@ -69,7 +69,7 @@ Test(park, a_hit_that_was_taken_in_vain_goes_without)
 
 static const uint32_t states[] = {DP_PARK_DONE, DP_PARK_REFUSED, DP_PARK_KEPT};
 
-/* In another pid namespace than ours its number says nothing here. */
+/* In another pid namespace the thread's number has no meaning here. */
 Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
 {
 	for (unsigned nested = 0; nested < 2; nested++)
@@ -77,7 +77,7 @@ Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
 			struct dp_target t = target(getpid());
 			struct dp_park_hit hit;
 			t.process.ns_pid += (pid_t)nested;
-			parked(states[i], 4194304); /* no thread has that */
+			parked(states[i], 4194304); /* no thread has this id */
 			cr_expect(until(({
 				cr_expect_not(dp_park_inspect(&t, &hit));
 				control.park.state == DP_PARK_FREE;
@@ -123,7 +123,7 @@ static void be_filtered_later(void)
 		pause();
 }
 
-/* Waiting takes system calls. That they were allowed when the probes came says nothing about now. */
+/* Waiting needs system calls. They were allowed when the probes were installed, but may not be any more. */
 Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60)
 {
 	const pid_t pid = tr_spawn(be_filtered_later);

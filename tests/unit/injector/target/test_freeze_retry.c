@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that do not all stop in time: those held in vain are released, run for at least as long, and all of that is counted. */
+/*
+ * Threads that do not all stop in time: those that were stopped are released, run for at least as long, and everything is
+ * counted.
+ */
 #include "helper_tracee.h"
 
 #include "injector/target/target.h"
@@ -32,7 +35,7 @@ static bool is_traced(long tid)
 	return traced;
 }
 
-/* The first thread, which is stopped last, waits for a child by vfork as soon as it sees that others are to be stopped. */
+/* The first thread, which is stopped last, waits for a vfork child as soon as it sees that others are being stopped. */
 static void evade(void)
 {
 	pthread_t t;
@@ -57,7 +60,7 @@ static struct dp_target of(pid_t pid, uint64_t most_ns)
 	return (struct dp_target){.process = tr_process(pid), .patience = {.most_ns = most_ns}};
 }
 
-/* Until some stood in vain: not at every try is the first thread quick enough. */
+/* Repeats until a freeze failed: the first thread is not always quick enough. */
 static struct dp_error *freeze_in_vain(struct dp_target *t)
 {
 	struct dp_error *err = NULL;

@@ -170,7 +170,7 @@ Test(headroom, is_not_confused_by_damaged_files)
 	cr_expect_eq(headroom().left, UINT64_C(20000000) << 10);
 }
 
-/* ---- what is made of it ---------------------------------------------------------------------- */
+/* ---- the resulting sizes ---------------------------------------------------------------------- */
 
 Test(budget, is_half_of_little_and_64_mib_of_much)
 {

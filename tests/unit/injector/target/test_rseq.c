@@ -14,7 +14,7 @@
 
 extern const char rs_begin[], rs_finish[], rs_handler[];
 
-/* In a sequence that never ends: it is left by its handler only, which counts and begins anew. */
+/* A sequence that never ends: only its abort handler leaves it, counts, and starts again. */
 static void sequence(void)
 {
 	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
@@ -45,7 +45,7 @@ Test(rseq, a_borrowed_thread_begins_its_sequence_anew)
 	tr_kill(pid);
 }
 
-/* What is asked where the kernel does not say. */
+/* What dynprobe reads where the kernel does not report the sequence. */
 Test(rseq, a_module_describes_its_sequences)
 {
 	pid_t pid = tr_spawn(sequence);

@@ -22,9 +22,9 @@
 #define BLOCKED 3
 #define ENTRIES 8
 
-/* ---- by what they are known ---------------------------------------------------------------------------------------------- */
+/* ---- recognising them --------------------------------------------------------------------------------------------------- */
 
-/* As a kernel writes them, the flags in their place. */
+/* A line as the kernel writes it, with these flags. */
 static uint64_t flags_in(const char *comm, unsigned flags)
 {
 	char text[512];
@@ -54,7 +54,7 @@ Test(worker, is_known_by_the_flags_that_this_kernel_means)
 	cr_expect(!dp_flags_of_worker(flags_in("modprobe", 0x404000), 5010), "there it is one that loads modules");
 }
 
-/* ---- and what becomes of them --------------------------------------------------------------------------------------------- */
+/* ---- leaving them alone ------------------------------------------------------------------------------------------------- */
 
 static int ring = -1, feed[BLOCKED];
 static uint32_t *tail, *completed;
@@ -76,7 +76,7 @@ static void submit(uint32_t *array, struct io_uring_sqe *sqe, int in, int out)
 		_exit(3);
 }
 
-/* Each blocks a worker: its pipe is empty. */
+/* Each request blocks a worker: its pipe is empty. */
 static bool requests(void)
 {
 	struct io_uring_params p = {0};
@@ -99,7 +99,7 @@ static bool requests(void)
 	return true;
 }
 
-/* Until it is told to look; then each request is to move its byte, none having ended before. */
+/* Runs until it is told to look; then each request must move its byte, and none may have ended before. */
 static void work(void)
 {
 	if (!requests())
@@ -191,7 +191,7 @@ Test(worker, is_met_by_no_round_and_a_round_is_whole, .timeout = 100)
 	no_request_has_failed(pid);
 }
 
-/* Its only thread is in a call that may not be borrowed: the workers are no way out. */
+/* Its only thread is in a call that must not be borrowed, and the workers cannot take its place. */
 static void wait_in_a_timed_call(void)
 {
 	uint64_t set = 1 << (SIGUSR2 - 1);
@@ -202,7 +202,7 @@ static void wait_in_a_timed_call(void)
 	if (!requests())
 		tr->value[0] = errno;
 	tr->ready = 1;
-	for (;;) /* io_uring itself ends it as it makes a worker */
+	for (;;) /* when io_uring starts a worker, it ends the call itself */
 		syscall(SYS_rt_sigtimedwait, &set, NULL, &(const struct timespec){1000, 0}, 8);
 }
 
@@ -230,7 +230,7 @@ static void leave_to_a_thread(void)
 	syscall(SYS_exit, 0);
 }
 
-/* The first thread has ended, and the oldest that is left may be a worker. */
+/* The first thread has ended, and the oldest remaining one may be a worker. */
 Test(worker, is_not_what_a_process_is_looked_at_through, .timeout = 100)
 {
 	const pid_t pid = spawn(leave_to_a_thread);

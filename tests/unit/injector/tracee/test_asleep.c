@@ -95,7 +95,7 @@ Test(asleep, running_traced_and_gone_ones_are_not_judged)
 	dp_stop_await_end(traced);
 }
 
-/* ---- all threads of a process ---------------------------------------------------------------------------------------------- */
+/* ---- all threads of a process ------------------------------------------------------------------------------------------- */
 
 static void *waiter(void *arg)
 {
@@ -199,7 +199,7 @@ static void vfork_parent(void)
 	}
 }
 
-/* Its child runs in its memory, and is in no listing. */
+/* The child runs in the parent's memory, and no listing shows it. */
 Test(asleep, a_vfork_parent_is_not_done_while_its_child_is_there)
 {
 	bool all;
@@ -213,10 +213,9 @@ Test(asleep, a_vfork_parent_is_not_done_while_its_child_is_there)
 	free(t);
 }
 
-/* ---- what its stack says -----------------------------------------------------------------------------------------------------
- */
+/* ---- the thread's stack ------------------------------------------------------------------------------------------------- */
 
-static uint8_t *code; /* a loop that is ours */
+static uint8_t *code; /* one of our loops */
 
 static void on_usr1(int sig)
 {
@@ -253,7 +252,7 @@ static bool clear_asleep(struct dp_target *t, const struct dp_installation *in, 
 	return clear;
 }
 
-/* Not only where it is counts, but where it goes back to. */
+/* The return address counts too, not only the pc. */
 Test(asleep, in_a_handler_that_will_return_to_our_code)
 {
 	static const uint8_t loop[] = {0x83, 0x3d, 0xf9, 0x0f, 0x00, 0x00, 0x00, /* cmpl $0, 4096(start) */
@@ -265,7 +264,7 @@ Test(asleep, in_a_handler_that_will_return_to_our_code)
 	const struct dp_installation in = {.region = &region, .nregions = 1};
 	const pid_t pid = tr_spawn(handler_above_code);
 	struct dp_target *t = target_of(pid);
-	tr_sleep_us(1000); /* into its loop */
+	tr_sleep_us(1000); /* by then it is in the loop */
 	kill(pid, SIGUSR1);
 	cr_assert(tr_await_value(&tr->handled, 1));
 	cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A borrowed thread is restored exactly: registers, vectors, red zone, signals, job state, and the page of the boot code. */
+/* A borrowed thread is restored exactly: registers, vectors, red zone, signals, job control, and the page of the boot code. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/borrow/boot.h"
@@ -59,13 +59,12 @@ Test(borrow, registers_flags_vectors_and_red_zone_of_a_running_thread)
 static void state_of(pid_t tid, struct user_regs_struct *regs, struct iovec *x)
 {
 	cr_assert_eq(ptrace(PTRACE_GETREGS, tid, NULL, regs), 0);
-	/* Without XSAVE there is only what FXSAVE stores. */
+	/* Without XSAVE, only what FXSAVE stores exists. */
 	cr_assert(!ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, x) ||
 	          !ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRFPREG, x));
 }
 
-/* ---- several calls at once ---------------------------------------------------------------------------------------------------
- */
+/* ---- several calls at once ---------------------------------------------------------------------------------------------- */
 
 static uint8_t room[DP_SCRIPT_ROOM]; /* the targets are forks: it is at the same address there */
 #define ROOM ((uint64_t)(uintptr_t)room)
@@ -110,7 +109,7 @@ static void frozen_borrow(void (*fn)(void))
 	tr_kill(pid);
 }
 
-/* 1 for each byte that the target writes; the pipe was made before it was forked. */
+/* One byte for each that the target writes; the pipe is older than the fork. */
 static int bytes[2];
 
 static size_t written(void)
@@ -140,7 +139,7 @@ static void by_script(uint64_t at)
 	cr_assert_eq(done, 100);
 	cr_assert_eq(written(), 100);
 
-	/* One that fails is the last: those behind it are not made. */
+	/* A call that fails is the last: the ones after it are not made. */
 	fill_writes(step, 100);
 	step[57].args[0] = 1000;
 	tr_ok(dp_remote_script(b, at, step, 100, UINT64_MAX, &done));
@@ -150,7 +149,7 @@ static void by_script(uint64_t at)
 	cr_assert_not(step[58].made);
 	cr_assert_eq(written(), 57);
 
-	/* Time is always up: each call is still made once, and never twice. */
+	/* The time limit has always expired: each call is still made exactly once. */
 	fill_writes(step, 100);
 	for (size_t from = 0; from < 100; from += done, rounds++) {
 		tr_ok(dp_remote_script(b, at, step + from, 100 - from, 0, &done));
@@ -177,7 +176,7 @@ Test(borrow, calls_without_room_for_a_script_are_made_one_by_one)
 	by_script(0);
 }
 
-/* The target is a fork: its text is ours, but for what was written there. How many pages differ. */
+/* The target is a fork, so its text equals ours, except what was written there. Returns the number of pages that differ. */
 static size_t changed_pages(pid_t pid)
 {
 	static uint8_t theirs[4096];
@@ -195,8 +194,7 @@ static size_t changed_pages(pid_t pid)
 	return n;
 }
 
-/* A tool that is stopped for longer than the thread waits for it: the thread goes home by itself, and nobody takes it from there.
- */
+/* A tool that is stopped for longer than the thread waits: the thread restores itself, and is not taken from there. */
 static void come_too_late(void (*target)(void), int sig)
 {
 	pid_t pid = tr_spawn(target), tool = fork();
@@ -218,12 +216,14 @@ static void come_too_late(void (*target)(void), int sig)
 			dp_late_stop_settle(DP_SETTLE_NS);
 		}
 	}
-	/* More often than there are places for the borrower's code: it is taken away each time. */
+	/* More often than there are places for the boot code: it is removed each time. */
 	for (int i = 0, sent = 0; i < 4000 && tr->value[0] < 12; i++) {
 		tr_sleep_us(200 + i % 300);
 		kill(tool, SIGSTOP);
-		/* Not while the last one is handled: a thread that comes from one handler into the next gets nowhere, traced or
-		 * not. */
+		/*
+		 * Not before the last signal is handled: a thread that goes from one handler into the next makes no progress,
+		 * traced or not.
+		 */
 		if (sig && tr->handled == sent && !kill(pid, sig))
 			sent++;
 		tr_sleep_us(40000);
@@ -235,7 +235,7 @@ static void come_too_late(void (*target)(void), int sig)
 	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
 	kill(tool, SIGKILL);
 	waitpid(tool, NULL, 0);
-	/* The last round was cut off, wherever it was. */
+	/* The last round may have been interrupted anywhere. */
 	cr_expect_leq(changed_pages(pid), 1, "%zu pages of text are not what they were", changed_pages(pid));
 	cr_assert(tr_await_value(&tr->calls, before + 1000));
 	cr_assert_eq(tr->failed, 0);
@@ -247,7 +247,7 @@ Test(borrow, a_tool_that_comes_too_late_finds_its_thread_gone_home)
 	come_too_late(spinner, 0);
 }
 
-/* Long enough to be met in it: longer than the tool is stopped. */
+/* Long enough to be found in it: longer than the tool is stopped. */
 static void dawdle(int sig)
 {
 	(void)sig;
@@ -263,7 +263,7 @@ static void dawdler(void)
 	spinner();
 }
 
-/* A signal that waited for the end of the calls is delivered on the way home: its handler returns into the borrower's code. */
+/* A signal that waited for the end of the calls is delivered when the thread resumes: its handler returns into the boot code. */
 Test(borrow, a_thread_in_a_handler_on_its_way_home_is_seen_out)
 {
 	come_too_late(dawdler, SIGALRM);

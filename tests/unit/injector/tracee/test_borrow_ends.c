@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that cannot be borrowed, or not for long: those that end, wait for a vfork child, or have lost their leader. */
+/* Threads that cannot be borrowed, or not for long: they end, wait for a vfork child, or have lost their leader. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/stop/freeze.h"
@@ -45,7 +45,7 @@ Test(borrow_ends, refuse_DP_VFORK_parent_of_a_vfork_child)
 	struct dp_freeze f;
 	tr_tag(dp_borrow_begin(&p, NULL, 2000000, false, &b), DP_TAG_VFORK);
 	tr_tag(dp_freeze_all(&p, 2000000, &f), DP_TAG_VFORK);
-	tr->value[1] = 1; /* the child ends, the parent goes on and nothing holds it */
+	tr->value[1] = 1; /* the child ends, and the parent continues freely */
 	cr_assert(tr_await_value(&tr->value[2], 1));
 	b = tr_lend(&p);
 	cr_assert_eq(tr_plain(b, SYS_getpid), pid);
@@ -67,7 +67,7 @@ static void headless(void)
 {
 	pthread_t thread;
 	pthread_create(&thread, NULL, pauser, NULL);
-	syscall(SYS_exit, 0); /* of this thread alone: the leader becomes a zombie */
+	syscall(SYS_exit, 0); /* of this thread only: the leader becomes a zombie */
 }
 
 Test(borrow_ends, zombie_leader_with_a_living_thread)

@@ -51,9 +51,9 @@ static uint64_t call(const struct dp_process *p, uint64_t (*fn)(uint64_t, uint64
 	return result;
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------------------- */
+/* ---- functions ---------------------------------------------------------------------------------------------------------- */
 
-/* Destroys what a C function may: vectors, x87, flags, errno, and the red zone of whatever stack it is on. */
+/* Destroys all that a C function may destroy: vectors, x87, flags, errno, and the red zone of the stack that it is on. */
 static uint64_t ravage(uint64_t a, uint64_t b)
 {
 	__asm__ volatile(
@@ -90,8 +90,7 @@ static uint64_t fault(uint64_t a, uint64_t b)
 	return b;
 }
 
-/* ---- targets -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- targets ------------------------------------------------------------------------------------------------------------ */
 
 /* Known values in every register that the ABI lets a function destroy, in flags, vectors, x87 control word, and the red zone. */
 static void spinner(void)
@@ -137,7 +136,7 @@ static void pauser(void)
 			tr->failed++;
 }
 
-/* A timed sleep that is interrupted goes on for what is left of it, by the kernel's restart block. */
+/* An interrupted timed sleep continues for the rest of its time, by the kernel's restart block. */
 static void napper(void)
 {
 	tr->ready = 1;
@@ -218,7 +217,7 @@ Test(call, function_that_does_not_return_in_time_is_left_to_finish)
 	tr_tag(try_call(&p, sleepy, 400000, 1, 50000000, &result), DP_TAG_SINK);
 	cr_assert_not(dp_call_over(&p, &tr_call_site, &tid));
 	cr_assert_eq(tid, pid);
-	/* It comes home by the frame that a second call would overwrite. */
+	/* A second call would overwrite the frame by which the thread returns. */
 	tr_tag(try_call(&p, sleepy, 0, 1, TR_LIMIT, &result), DP_TAG_SINK);
 	cr_assert(tr_await_value(&tr->value[1], 1));
 	assert_going_on();
@@ -235,7 +234,7 @@ Test(call, fault_in_the_function_is_an_error_and_no_death)
 	tr_kill(pid);
 }
 
-/* ---- with a dead one ---------------------------------------------------------------------------------------------------- */
+/* ---- with a dead tool --------------------------------------------------------------------------------------------------- */
 
 static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_us)
 {
@@ -258,7 +257,7 @@ static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_u
 	waitpid(tool, NULL, 0);
 }
 
-/* The next call is for a thread that is home, and nobody is left to say so. */
+/* The next call needs a thread that has returned, and the dead tool cannot say so. */
 static void is_home(void)
 {
 	*(volatile uint32_t *)(uintptr_t)(tr_call_site.frame + DP_CALL_STATE) = DP_CALL_IDLE;

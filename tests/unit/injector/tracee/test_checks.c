@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refusals before anything changes; each test has the name of the tag that it expects. */
+/* Refusals before anything changes; each test is named after the tag that it expects. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/proc/proc.h"
@@ -33,7 +33,7 @@ static void need_root(void)
 		cr_skip_test("needs root");
 }
 
-/* What the check says to another user: its message, read through a pipe. */
+/* The message that another user gets, read through a pipe. */
 static void message_as(uid_t uid, pid_t pid, enum dp_tag tag, char *text, size_t n)
 {
 	int fds[2];
@@ -198,7 +198,7 @@ Test(checks, refuse_DP_SECCOMP_filter_and_root_may_suspend_it)
 	check_seccomp(filtered, false);
 }
 
-/* A 32-bit program of two instructions: pause(), for ever. */
+/* A 32-bit program of two instructions: an endless pause(). */
 static void exec32(void)
 {
 	static const uint8_t code[] = {0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7};

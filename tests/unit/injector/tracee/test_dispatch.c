@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads whose system calls go to a handler of the program (Syscall User Dispatch), and threads that must not read the time
- * stamp counter: none is borrowed where that would kill the program.
+ * stamp counter: dynprobe borrows none of them where that would kill the program.
  */
 #include "helper_tracee.h"
 
@@ -24,10 +24,10 @@
 #endif
 #define GET_CONFIG 0x4211
 
-static bool blind; /* as a kernel before 6.4 */
+static bool blind; /* behave like a kernel before 6.4 */
 static int seized;
 
-/* As the C library's. */
+/* Replaces the C library's. */
 long ptrace(enum __ptrace_request request, ...)
 {
 	va_list args;
@@ -46,7 +46,7 @@ long ptrace(enum __ptrace_request request, ...)
 	return rc || !peeks ? rc : word;
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------------------------ */
+/* ---- programs ----------------------------------------------------------------------------------------------------------- */
 
 static volatile char given;
 static unsigned long from, size;
@@ -69,7 +69,7 @@ static void dispatch(bool now)
 	given = now;
 }
 
-/* Runs until it is told to make a call, which its handler takes. */
+/* Runs until told to make a call, which its handler gets. */
 static void spin(void)
 {
 	while (!tr->value[2])
@@ -122,7 +122,7 @@ static pid_t spawn(void (*fn)(void))
 	return pid;
 }
 
-/* Its handler is there, and was not called but by itself. */
+/* Its handler is still installed, and only the program's own call reached it. */
 static void is_unharmed(pid_t pid)
 {
 	const long calls = tr->calls;
@@ -135,9 +135,9 @@ static void is_unharmed(pid_t pid)
 	tr_kill(pid);
 }
 
-/* ---- who works for us ---------------------------------------------------------------------------------------------------- */
+/* ---- which thread is borrowed ------------------------------------------------------------------------------------------- */
 
-static unsigned long boot; /* where its code was */
+static unsigned long boot; /* where the boot code was */
 
 static struct dp_error *borrow_frozen(const struct dp_process *p, pid_t *by)
 {
@@ -190,7 +190,7 @@ Test(dispatch, one_whose_switch_is_open_serves_while_nobody_can_close_it, .timeo
 	is_unharmed(pid);
 }
 
-/* Libraries lie above it, the program itself below. */
+/* Libraries are above this address, the program itself below. */
 #define LIBRARIES     0x7e0000000000
 #define LIBRARIES_END 0x800000000000
 
@@ -208,7 +208,7 @@ Test(dispatch, from_the_range_whose_calls_are_made_it_serves, .timeout = 100)
 	is_unharmed(pid);
 }
 
-/* The page of libc that syscall() is in: not its last. */
+/* The page of libc with syscall(): not its last page. */
 Test(dispatch, a_range_without_room_is_refused, .timeout = 100)
 {
 	pid_t by;
@@ -232,7 +232,7 @@ Test(dispatch, another_thread_serves, .timeout = 100)
 	is_unharmed(pid);
 }
 
-/* Then the first call shows it, and is taken back; the handler is still there. */
+/* The first call shows the dispatch, and is undone; the handler stays installed. */
 Test(dispatch, where_the_kernel_does_not_say_a_call_is_taken_back, .timeout = 100)
 {
 	pid_t by;
@@ -245,7 +245,7 @@ Test(dispatch, where_the_kernel_does_not_say_a_call_is_taken_back, .timeout = 10
 	is_unharmed(pid);
 }
 
-/* ---- before a probe goes in ---------------------------------------------------------------------------------------------- */
+/* ---- before a probe is installed ---------------------------------------------------------------------------------------- */
 
 static struct dp_error *check(pid_t pid)
 {

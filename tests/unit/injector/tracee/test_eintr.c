@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that a ptrace stop interrupts for good, and many others: in a storm of freezes and borrows none of them may return,
- * and after it a real signal with a handler must still interrupt each of them, once.
+ * Calls that a ptrace stop interrupts for good, and many others: in a storm of freezes and borrows none of them may return, and
+ * after it a real signal with a handler must still interrupt each of them, once.
  */
 #include "helper_tracee.h"
 
@@ -41,7 +41,7 @@ static void on_usr1(int sig)
 	tr->handled++;
 }
 
-/* Calls `what` for ever and counts how it comes back. */
+/* Calls `what` forever and counts its results. */
 static void loop(long (*what)(void))
 {
 	struct sigaction sa = {.sa_handler = on_usr1};
@@ -407,7 +407,7 @@ static void borrow_once(const struct dp_process *p, bool timed, int sig)
 static void await_interrupted(long n)
 {
 	cr_assert(tr_await_value(&tr->eintr, n), "the real signal did not interrupt the call");
-	cr_assert(tr_await_value(&tr->calls, n)); /* counted a moment later */
+	cr_assert(tr_await_value(&tr->calls, n)); /* the count follows a moment later */
 	cr_assert_eq(tr->eintr, n);
 	cr_assert_eq(tr->handled, n);
 	cr_assert_eq(tr->calls, n);
@@ -426,10 +426,10 @@ static void storm(int (*m)(void), long (*c)(void), long nr, bool timed)
 		freeze_once(&p, 0);
 		if (i % 2 && (!timed || tr_await(pid, 'S', nr)))
 			borrow_once(&p, timed, 0);
-		if (i % 8 == 0) /* mostly back to back, sometimes with time to block again */
+		if (i % 8 == 0) /* mostly without a break, sometimes with time to block again */
 			tr_sleep_us(200);
 	}
-	if (timed) /* but for the moments in which it was between two calls */
+	if (timed) /* refused, unless the thread was between two calls */
 		cr_assert(tr->value[2] > 0, "borrowed in a timed call");
 	tr_sleep_us(2000);
 	cr_assert_eq(tr->calls, 0, "returned %ld times, %ld of them EINTR, errno %ld", tr->calls, tr->eintr, tr->failed_errno);

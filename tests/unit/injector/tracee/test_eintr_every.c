@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The EINTR list (eintr.c) against the kernel. Each call that can be made to block is stopped as any tracer would stop it; it
- * must be on the list exactly if it then fails with EINTR. None of them returns from being held.
+ * The EINTR list (eintr.c) against the kernel. The test stops each call that it can make block as any tracer would; the call must
+ * be on the list exactly if it then fails with EINTR. When dynprobe stops it, no call may return.
  */
 #include "helper_blocking.h"
 #include "helper_tracee.h"
@@ -46,7 +46,7 @@ static void caller(void)
 	}
 }
 
-/* NULL behind the last one. *n: how many there are. */
+/* The i-th row, or NULL after the last. *n: the number of rows. */
 static const struct blocking *find_row(size_t i, size_t *n)
 {
 	const struct blocking *(*const part[])(size_t *) = {blocking_descriptors, blocking_copies, blocking_waits}, *found = NULL;
@@ -80,7 +80,7 @@ static void end(pid_t pid)
 	blocking_remove(row, (int)tr->value[0], pid);
 }
 
-/* On the list for the sake of other kernels (seccomp), or calls; what becomes of a timeout is known by the list all the same. */
+/* Listed for other kernels, or for other uses of the same call (ioctl: seccomp). Their timeouts are checked all the same. */
 static bool answers_otherwise_here(void)
 {
 	return row->nr == PGETEV || row->nr == SYS_ioctl;
@@ -201,7 +201,7 @@ Test(eintr_every, copies_and_allocations_are_not_cut_off, .timeout = 100)
 	}
 }
 
-/* ---- what cannot be made to block here --------------------------------------------------------------------- */
+/* ---- calls that cannot be made to block here -------------------------------------------------------------- */
 
 static enum dp_eintr class_of(long nr, uint64_t second, uint64_t third)
 {
@@ -223,7 +223,7 @@ Test(eintr_every, calls_that_would_do_their_work_twice_are_not_made_again)
 	cr_expect_eq(class_of(SYS_close, 0, 0), DP_EINTR_NEVER);
 }
 
-/* ---- a virtual machine's processor, which does not sleep --------------------------------------------------- */
+/* ---- a virtual processor, which does not sleep ------------------------------------------------------------- */
 
 static void on_usr1(int sig)
 {
@@ -231,7 +231,7 @@ static void on_usr1(int sig)
 	tr->handled++;
 }
 
-/* Its guest jumps on the spot, at 0x1000. */
+/* Its guest runs an endless jump at 0x1000. */
 static int make_guest(void)
 {
 	struct kvm_sregs sregs;
@@ -275,7 +275,7 @@ Test(eintr_every, virtual_processor_comes_back_for_a_signal_alone, .timeout = 10
 		struct dp_freeze f;
 		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 		dp_thaw_all(&f);
-		tr_sleep_us(2000); /* in the guest again */
+		tr_sleep_us(2000); /* back in the guest */
 	}
 	cr_expect_eq(tr->calls, 0, "it came back %ld times, with errno %ld", tr->calls, tr->failed_errno);
 	const long calls = tr->calls;

@@ -57,7 +57,7 @@ static void *short_thread(void *arg)
 	return arg;
 }
 
-/* Threads that make threads that end at once. */
+/* Threads that create threads that end at once. */
 static void *maker(void *arg)
 {
 	for (;;) {
@@ -126,7 +126,7 @@ Test(freeze, every_signal_of_a_storm_arrives_once)
 			sent += sigqueue(pid, SIGRTMIN, (union sigval){0}) == 0;
 		tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 		sent += sigqueue(pid, SIGRTMIN, (union sigval){0}) == 0;
-		if (i % 2) { /* may have to deliver the signal at which the thread stands */
+		if (i % 2) { /* the restart may have to deliver the signal at which the thread stopped */
 			tr_ok(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b));
 			cr_assert_eq(tr_remote(b, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
 			tr_ok(dp_borrow_end(b, NULL));
@@ -178,7 +178,7 @@ Test(freeze, killed_while_held)
 	kill(pid, SIGKILL);
 	dp_thaw_all(&f);
 	int status;
-	cr_assert_eq(waitpid(pid, &status, 0), pid); /* no zombie of ours keeps it */
+	cr_assert_eq(waitpid(pid, &status, 0), pid); /* reaps it: no zombie of ours may remain */
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	tr_tag(dp_freeze_all(&p, TR_LIMIT, &f), DP_TAG_GONE);
 }
@@ -229,7 +229,7 @@ Test(freeze, changed_registers_are_written_back)
 	tr_kill(pid);
 }
 
-/* A stop that was taken away is never heard of again: the thread would stand for as long as we live. */
+/* A stop that another wait consumes is lost: the thread would stay stopped for as long as we live. */
 Test(freeze, asking_whether_a_command_has_ended_takes_no_stop_away)
 {
 	pid_t pid = tr_spawn(tr_idle);
@@ -247,7 +247,7 @@ Test(freeze, asking_whether_a_command_has_ended_takes_no_stop_away)
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM, "%x", status);
 }
 
-/* The undertaker works while threads are seized, and those may stop at any moment: for a signal, say. */
+/* The reaper works while threads are seized, and these may stop at any moment, for example for a signal. */
 Test(freeze, reaping_the_dead_takes_no_stop_away)
 {
 	pid_t pid = tr_spawn(tr_idle);
@@ -264,13 +264,13 @@ Test(freeze, reaping_the_dead_takes_no_stop_away)
 	tr_kill(pid);
 }
 
-/* One that did not stand in time is let go when it does, though nobody holds threads any more. */
+/* A thread that stops late is released, although nothing is frozen any more. */
 Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
 {
 	pid_t pid = tr_spawn(tr_idle);
 	struct dp_target t = {.process = tr_process(pid)};
 	int status = 0;
-	dp_watchdog_is_off = true; /* its timer would look as well */
+	dp_watchdog_is_off = true; /* its timer would handle the stop as well */
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, NULL, (void *)(long)DP_SEIZE_OPTIONS), 0);
 	dp_late_stop_add(pid);
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);

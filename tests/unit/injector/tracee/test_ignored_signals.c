@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal that a process ignores wakes no thread, except if the thread that it is sent to is traced: then another thread gets
- * it while that thread is stopped. The call in which the other thread waits is interrupted, although the signal is ignored
- * (eintr.c).
+ * A signal that a process ignores wakes no thread, unless its receiver is traced: then another thread gets it while the receiver
+ * is stopped. The call in which that thread waits is interrupted, although the signal is ignored (eintr.c).
  */
 #include "helper_tracee.h"
 
@@ -21,7 +20,7 @@
 #define WAITERS 4
 #define ROUNDS  700
 
-enum { NAMED, FIRST }; /* tr->value: how many threads have said their ids, and these */
+enum { NAMED, FIRST }; /* tr->value: how many threads have stored their ids, and these */
 
 static void say_id(void)
 {
@@ -45,7 +44,7 @@ static void *waiter(void *arg)
 	}
 }
 
-/* In one that the kernel restarts. */
+/* In a call that the kernel restarts. */
 static void *sleeper(void *arg)
 {
 	say_id();
@@ -100,7 +99,7 @@ static void main_sleeps(void)
 		pause();
 }
 
-/* One that is on its way could take the signal for which another one has been woken. */
+/* A thread that is still on its way could take the signal for which another one was woken. */
 static void await_blocked(pid_t pid)
 {
 	for (int i = 0; i <= WAITERS; i++) {
@@ -124,7 +123,7 @@ static void hold_often(pid_t pid)
 	tr_kill(pid);
 }
 
-/* The one that nobody sends anything to is chosen, unless it is not seen to wait at that moment. */
+/* dynprobe chooses the thread that gets no signals, unless it is not seen waiting at that moment. */
 static void borrow_often(pid_t pid, bool send)
 {
 	int nbest = 0;

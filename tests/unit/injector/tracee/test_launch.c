@@ -83,7 +83,7 @@ Test(launch, text_and_entry_are_as_if_never_touched)
 	int fd = mkstemp(path);
 	snprintf(line, sizeof(line), "exec > %s; echo $0 $1", path);
 	tr_ok(dp_launch_start((char *[]){"sh", "-c", line, "zero", "one", NULL}, &l, &pid));
-	dp_launch_destroy(l); /* detaches, the command goes on */
+	dp_launch_destroy(l); /* detaches; the command continues */
 	waitpid(pid, NULL, 0);
 	cr_assert(read(fd, out, sizeof(out) - 1) > 0);
 	cr_assert_str_eq(out, "zero one\n");

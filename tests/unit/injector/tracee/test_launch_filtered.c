@@ -31,7 +31,7 @@ static void refused(const struct dp_target_options *options)
 	tr_tag(err, DP_TAG_SECCOMP);
 }
 
-/* It is this process' own filter, and who is under one may not suspend another's. */
+/* The filter is this process's own, and a filtered process must not suspend another's. */
 Test(launch_filtered, inherited_filter_is_refused)
 {
 	filter();
@@ -39,7 +39,7 @@ Test(launch_filtered, inherited_filter_is_refused)
 	refused(&allowing);
 }
 
-/* Compiles a library that brings a filter along; false without a compiler. */
+/* Compiles a library that installs a filter; false without a compiler. */
 static bool build_preload(const char *dir, char *path, size_t n)
 {
 	char line[1024];

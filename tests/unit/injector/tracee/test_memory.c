@@ -18,7 +18,7 @@
 
 static uint8_t *pages;
 
-/* Two pages of a stack, and behind them what a library might have there. */
+/* Two pages of a stack, and after them a page such as a library might have there. */
 static void with_a_library_behind(void)
 {
 	uint8_t *at = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,7 +38,7 @@ static bool kernel_says_what_is_mapped(void)
 	return major > 6 || (major == 6 && minor >= 11);
 }
 
-/* What lies behind can be read, and is not looked through while its thread stands. No end is said to be too near. */
+/* The readable page after the stack must not be searched while the thread is stopped. The reported end is never too low. */
 Test(memory, a_stack_ends_where_nothing_can_be_written)
 {
 	pid_t pid = tr_spawn(with_a_library_behind);
@@ -107,8 +107,7 @@ Test(memory, data_is_written_without_a_stop)
 	tr_tag(dp_mem_write(&p, dp_addr_of((uint64_t)tr->value[0]), "hello", 6), DP_TAG_GONE);
 }
 
-/* ---- a number that was a thread's of the target ------------------------------------------------------------------------------
- */
+/* ---- a number that belonged to a thread of the target ------------------------------------------------------------------- */
 
 static char word[8];
 
@@ -130,7 +129,7 @@ static void with_a_brief_thread(void)
 		pause();
 }
 
-/* Another program, with something else at the same address. */
+/* Another program, with other contents at the same address. */
 static pid_t stranger(pid_t number)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&number, .set_tid_size = 1};
@@ -160,7 +159,7 @@ Test(memory, nothing_is_written_to_a_stranger_that_has_got_the_threads_number)
 	tr->value[1] = 1;
 	cr_assert(tr_await_value(&tr->value[2], 1));
 	pid_t other = -1;
-	until((other = stranger(p.alive)) >= 0 || errno != EEXIST); /* its end is noted a moment behind its join */
+	until((other = stranger(p.alive)) >= 0 || errno != EEXIST); /* the kernel frees the number a moment after the join */
 	if (other < 0)
 		cr_skip_test("no process can be given a number here: %s", strerror(errno));
 	cr_assert_eq(other, p.alive);

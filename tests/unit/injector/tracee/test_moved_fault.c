@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The "stub", in which the thread stands, and the place in the program that it stands for. */
+/* The "stub" with the thread, and the place in the program that it stands for. */
 __asm__(".text\nmf_stub: jmp mf_stub\nmf_original: jmp mf_original\n");
 extern const char mf_stub[], mf_original[];
 
@@ -30,7 +30,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		pause();
 }
 
-/* The kernel queues a fault so, and lets a process do it to itself. Blocked, it stays in the queue. */
+/* The kernel queues a fault like this, and lets a process send it to itself. While blocked, it stays in the queue. */
 static void faults(void)
 {
 	siginfo_t info = {.si_signo = SIGFPE, .si_code = FPE_INTDIV};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The target's name, and what it writes to the sink's memory, go to a terminal without control characters. */
+/* The target's name, and what it writes to the sink's memory, are shown on a terminal without control characters. */
 #include "helper_probe.h"
 
 #include "agent/sink.h"
@@ -60,20 +60,20 @@ Test(printable, name_of_a_launched_command)
 	rmdir(dir);
 }
 
-/* ---- the sink's memory --------------------------------------------------------------------------------------------------- */
+/* ---- the sink's memory -------------------------------------------------------------------------------------------------- */
 
 #define REGION 65536u
 #define EVENTS 8192u
 #define FIELDS 32768u
 
-/* Without a NUL, so that what ends it is the reader's. */
+/* Without a NUL: the reader must end it. */
 static void evil_text(char text[DP_SINK_ERROR])
 {
 	memset(text, '\033', DP_SINK_ERROR);
 	memcpy(text, EVIL, sizeof(EVIL) - 1);
 }
 
-/* A process that says that it has a sink, whose thread answers. */
+/* A process that claims to have a sink, and whose thread answers. */
 static struct dp_sink *pretend(uint32_t state)
 {
 	int fd = memfd_create(DP_MEMFD_NAME, MFD_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls with a temporary signal mask, whose threads are held and whose masks are set: signals that the call blocks must not
- * end it, signals that only the call lets through must end it, once; also if the call is restarted elsewhere.
+ * Calls with a temporary signal mask, whose threads are stopped and whose masks are set: signals that the call blocks must not
+ * end it; signals that only the call lets through must end it, once; also if the call is restarted elsewhere.
  */
 #include "helper_tracee.h"
 
@@ -22,12 +22,12 @@
 
 #define BIT(sig) (UINT64_C(1) << ((sig)-1))
 
-/* The targets are forks: what is here is at the same address there. SIGUSR2 is what the call holds back, SIGUSR1 what ends it. */
+/* The targets are forks, so addresses are the same. The call blocks SIGUSR2; SIGUSR1 ends it. */
 static struct dp_trap trap;
 static struct dp_regs was;
 static const uint64_t moment = BIT(SIGUSR2);
 static const struct timespec long_time = {100, 0};
-static bool blocks_usr1; /* the thread itself does, so that only the call lets it through */
+static bool blocks_usr1; /* the thread blocks it, so that only the call lets it through */
 static long (*wait_once)(void);
 
 static void on_signal(int sig)
@@ -86,7 +86,7 @@ static pid_t spawn(long (*fn)(void), long nr, bool blocks)
 	return pid;
 }
 
-/* A signal that the call holds back ran its handler and the call goes on; then one that ends it. */
+/* A signal that the call blocks ran its handler and the call continues; then another one ends it. */
 static void expect_waits(pid_t pid, long nr)
 {
 	cr_assert(tr_await_value(&tr->value[SIGUSR2], 1));
@@ -111,7 +111,7 @@ static void expect_ended_once(pid_t pid, long nr, long handled)
 	tr_kill(pid);
 }
 
-/* ---- borrowed for system calls --------------------------------------------------------------------------------------------- */
+/* ---- borrowed for system calls ------------------------------------------------------------------------------------------ */
 
 static void borrow_and_send(pid_t pid, int first, int second)
 {
@@ -179,7 +179,7 @@ Test(temp_mask, one_that_is_ignored_ends_nothing)
 	expect_waits(pid, SYS_rt_sigsuspend);
 }
 
-/* ---- lent for a C function ------------------------------------------------------------------------------------------------- */
+/* ---- borrowed for a C function ------------------------------------------------------------------------------------------ */
 
 static uint64_t signals_itself(uint64_t sig, uint64_t b)
 {
@@ -202,8 +202,7 @@ Test(temp_mask, held_back_while_it_runs_a_function)
 	expect_waits(pid, SYS_rt_sigsuspend);
 }
 
-/* ---- around traps: masks that are set ----------------------------------------------------------------------------------------
- */
+/* ---- traps: masks that are set ------------------------------------------------------------------------------------------ */
 
 static struct dp_target *target_of(pid_t pid)
 {
@@ -236,9 +235,9 @@ Test(temp_mask, held_back_while_a_mask_is_given_back)
 	free(t);
 }
 
-/* ---- around traps: a call that a hook makes ----------------------------------------------------------------------------- */
+/* ---- traps: a call that a hook makes ------------------------------------------------------------------------------------ */
 
-/* A wait as a hook makes it: the call is made behind `hooked`, and may as well be made at `anew`, with the registers in `was`. */
+/* A wait as a hook makes it: the call is made after `hooked`, and may also be made at `anew`, with the registers in `was`. */
 long hooked_wait(const uint64_t *mask, uint64_t size, struct dp_regs *regs);
 extern const char hook_called[], call_anew[];
 __asm__(".pushsection .text\n"
@@ -272,7 +271,7 @@ static long by_hook(void)
 	return ret < 0 ? -1 : 0;
 }
 
-/* What the agent has put aside for a thread that stands in the call. */
+/* The registers that the agent has saved for a thread in the call. */
 static void put_regs(struct dp_target *t, const struct user_regs_struct *r)
 {
 	struct dp_regs regs = {.rip = (uint64_t)(uintptr_t)call_anew, .rflags = r->eflags};
@@ -302,7 +301,7 @@ Test(temp_mask, a_call_that_its_signal_has_ended_is_not_made_anew)
 	}
 }
 
-/* Sent while it stands, when it has been moved already. */
+/* Sent while the thread is stopped and has already been moved. */
 static void move_and_send(pid_t pid, int sig)
 {
 	struct dp_target *t = target_of(pid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that cannot be listed are not taken for a process that has ended. */
+/* An error while threads are listed does not mean that the process has ended. */
 #include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A tool that hangs while it holds threads: they resume without help. */
+/* A tool that hangs while it holds threads: they resume without its help. */
 #include "helper_tracee.h"
 
 #include "injector/tracee/stop/freeze.h"
@@ -50,7 +50,7 @@ static struct {
 	void (*held)(void), (*behind)(void);
 } plan;
 
-/* A tool of its own, that holds the target for as long as `held` takes. */
+/* Runs a separate tool that holds the target for as long as `held` takes. */
 static pid_t run_tool(pid_t target)
 {
 	const struct dp_process p = tr_process(target);
@@ -143,7 +143,7 @@ Test(watchdog, a_tool_that_is_at_work_is_left_to_it, .timeout = 60)
 	tr_kill(pid);
 }
 
-/* A thread that is borrowed alone is covered as well, and the end of an inner hold is not that of the outer one. */
+/* A single borrowed thread is covered as well, and the end of an inner hold does not end the outer one. */
 Test(watchdog, a_tool_that_is_stopped_with_one_borrowed_thread_is_continued, .timeout = 60)
 {
 	const pid_t pid = tr_spawn(work);
@@ -166,7 +166,7 @@ Test(watchdog, a_tool_that_is_stopped_with_one_borrowed_thread_is_continued, .ti
 	tr_kill(pid);
 }
 
-/* It was asked to stop and did not in time; it will when nobody looks. */
+/* The thread was asked to stop and did not in time; it stops while the tool does not look. */
 Test(watchdog, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .timeout = 60)
 {
 	const pid_t pid = tr_spawn(work);
@@ -194,7 +194,7 @@ Test(watchdog, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .t
 	tr_kill(pid);
 }
 
-/* The tool lives, and reads debug information for a minute: it does not look at what it has asked to stop. */
+/* The tool lives, but reads debug information for a minute, and does not look at threads that it has asked to stop. */
 Test(watchdog, a_thread_that_stops_when_nobody_looks_goes_on, .timeout = 60)
 {
 	const pid_t pid = tr_spawn(work);
@@ -212,7 +212,7 @@ Test(watchdog, a_thread_that_stops_when_nobody_looks_goes_on, .timeout = 60)
 		stand();
 	}
 	cr_assert(tr_await_value(&tr->value[0], 1));
-	tr_sleep_us(50000); /* it stands by now, or did */
+	tr_sleep_us(50000); /* it is stopped now, or was */
 	expect_target_goes_on();
 	kill(tool, SIGKILL);
 	const int status = status_of(tool);

@@ -324,8 +324,7 @@ Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_ther
 	stopped_fini(&s);
 }
 
-/* ---- hostile -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- hostile ------------------------------------------------------------------------------------------------------------ */
 
 static void corrupt(void)
 {
@@ -377,8 +376,7 @@ Test(extract, a_tree_without_end_takes_a_bounded_number_of_variables)
 	stopped_fini(&s);
 }
 
-/* ---- the next moment ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the next moment ---------------------------------------------------------------------------------------------------- */
 
 Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
 {
@@ -396,8 +394,7 @@ Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
 	stopped_fini(&s);
 }
 
-/* ---- loading -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- loading ------------------------------------------------------------------------------------------------------------ */
 
 static struct {
 	struct dp_module *module;

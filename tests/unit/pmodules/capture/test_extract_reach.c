@@ -88,7 +88,7 @@ static void child(void)
 	sink = stand(a, fan);
 }
 
-/* ---- a world that notes what is read ------------------------------------------------------------------------------------- */
+/* ---- a world that notes what is read ------------------------------------------------------------------------------------ */
 
 static uint64_t page[PAGES_MAX];
 static size_t npages, nmissing;

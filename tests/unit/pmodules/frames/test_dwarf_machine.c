@@ -61,7 +61,7 @@ static void tear_down(void)
 
 TestSuite(dwarf_machine, .init = set_up, .fini = tear_down);
 
-/* ---- both ways ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ways ---------------------------------------------------------------------------------------------------------- */
 
 static const char *by_number(const Dwarf_Op *ops, size_t n, uint64_t *ret)
 {
@@ -184,7 +184,7 @@ Test(dwarf_machine, jumps_lead_where_they_say)
 	       OP(drop));
 }
 
-/* ---- what must not be believed --------------------------------------------------------------------------------------------- */
+/* ---- what must not be believed ------------------------------------------------------------------------------------------ */
 
 Test(dwarf_machine, an_expression_without_end_ends)
 {
@@ -244,7 +244,7 @@ Test(dwarf_machine, frame_bases_of_frame_bases_share_one_budget)
 	FAIL(DP_ABSENT_ENDLESS, OP1(fbreg, 1), OP(drop), OP1(fbreg, 1));
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ------------------------------------------------------------------------------------------------------------- */
 
 static struct dp_value place_of(Dwarf_Op *ops, size_t n, uint64_t size)
 {
@@ -303,8 +303,7 @@ Test(dwarf_machine, a_register_is_a_place_of_its_own_size)
 	frame.xmm = NULL;
 }
 
-/* ---- any expression ---------------------------------------------------------------------------------------------------------
- */
+/* ---- any expression ----------------------------------------------------------------------------------------------------- */
 
 static unsigned next(uint64_t *seed, unsigned n)
 {

@@ -7,8 +7,7 @@ TestSuite(lua_hostile, .timeout = 120);
 #define MODULE(body)                                                                                                             \
 	"pmodule.define{id='m', load=function() pmodule.register(pmodule.event.postattach, function(bt) " body " end) end}"
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------------------
- */
+/* ---- what is refused ---------------------------------------------------------------------------------------------------- */
 
 Test(lua_hostile, a_file_that_is_no_module_is_refused)
 {

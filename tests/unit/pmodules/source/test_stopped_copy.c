@@ -182,8 +182,7 @@ Test(stopped_copy, a_fork_that_takes_longer_than_the_pause_gives_no_copy)
 	kill_child(pid);
 }
 
-/* ---- a tool that is killed while the copy stands ------------------------------------------------------------------------------
- */
+/* ---- a tool that is killed while the copy stands ------------------------------------------------------------------------ */
 
 static pid_t tool_with_a_copy(pid_t pid)
 {

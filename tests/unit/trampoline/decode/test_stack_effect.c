@@ -194,7 +194,7 @@ Test(stack_effect, what_is_not_read_is_not_known)
 	cr_assert_eq(kind, DP_UNWIND_NONE + 1);
 }
 
-/* ---- all of libc ---------------------------------------------------------------------------------------------------------- */
+/* ---- all of libc -------------------------------------------------------------------------------------------------------- */
 
 struct compared {
 	const struct dp_unwind_rows *tables;

@@ -203,8 +203,7 @@ Test(evict, an_evicted_instruction_becomes_a_hook)
 	world_fini(&w);
 }
 
-/* ---- placing anew -------------------------------------------------------------------------------------------------------------
- */
+/* ---- placing anew ------------------------------------------------------------------------------------------------------- */
 
 /* A probe relies upon the bytes of the next instruction, which then is asked for too. */
 Test(evict, who_is_in_the_way_is_placed_anew)
