@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How tests wait for what another thread or process does: not for a time, but until it is so. */
+/* How tests wait for another thread or process: until a condition is true, not for a time. */
 #ifndef DP_TESTS_UNTIL_H
 #define DP_TESTS_UNTIL_H
 
@@ -8,14 +8,14 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* False once that was about a minute: machines are busy. */
+/* False after about a minute: machines are busy. */
 static inline bool until_again(int *n)
 {
 	nanosleep(&(struct timespec){0, 100000}, NULL);
 	return ++*n < 400000;
 }
 
-/* Whether it came to hold. */
+/* Whether the condition became true. */
 #define until(condition)                                                                                                         \
 	({                                                                                                                       \
 		int until_n = 0;                                                                                                 \

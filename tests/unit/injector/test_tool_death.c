@@ -82,8 +82,7 @@ static void polling(void)
 	tr->ready = 1;
 	for (;;) {
 		long rc = epoll_wait(e, &ev, 1, 1);
-		if (rc < 0 &&
-		    errno == EINTR) { /* a tool that dies between a stop and its repair may leave this one trace */
+		if (rc < 0 && errno == EINTR) { /* a tool that dies between a stop and its repair may leave this one trace */
 			tr->eintr++;
 			rc = 0;
 		}

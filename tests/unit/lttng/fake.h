@@ -15,7 +15,9 @@ struct fake {
 };
 extern struct fake fake;
 
-/* Loads the sink, registers one event "e" with `value`, makes `probe` of it and lets the fake session record it. Primes nobody.
+/*
+ * Loads the sink, registers one event "e" with `value`, makes `probe` of it and lets the fake session record it. Primes no
+ * thread.
  */
 struct dp_sink *fake_session(struct host_event *probe);
 

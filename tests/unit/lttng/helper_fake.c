@@ -51,7 +51,7 @@ static void other(void)
 
 struct dp_sink *fake_session(struct host_event *probe)
 {
-	/* Somebody else's callback first, then ours: at the start of an event's memory is its tracepoint, then its callback. */
+	/* Another session's callback, then ours. An event's memory begins with its tracepoint, then its callback. */
 	static struct lttng_ust_tracepoint_probe list[3];
 	struct dp_sink *sink = host_load(DP_TEST_SINK_SO);
 	host_begin();

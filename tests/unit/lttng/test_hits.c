@@ -87,7 +87,7 @@ static void raise_inside(void)
 	raise(SIGUSR1);
 }
 
-/* Ends only when nobody reads. */
+/* Ends only when no thread is in an RCU read section. */
 static void *grace_period(void *unused)
 {
 	void *common = dlopen("liblttng-ust-common.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -106,7 +106,7 @@ Test(hits, after_one_that_longjmp_left_go_on_and_grace_periods_end)
 	cr_assert(hit(2));
 	cr_assert_eq(fake.committed, 1);
 	pthread_create(&thread, NULL, grace_period, NULL);
-	pthread_join(thread, NULL); /* or the timeout */
+	pthread_join(thread, NULL); /* or the test times out */
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ __attribute__((noinline)) static void deep(uint64_t low)
 		deep(low);
 	else
 		hit(8);
-	frame[1] = 2; /* no tail call */
+	frame[1] = 2; /* prevents a tail call */
 }
 
 static void *at_the_end_of_the_stack(void *unused)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A hit of a primed thread does not allocate; loading the sink changes nothing of the program. */
+/* A hit of a primed thread does not allocate; loading the sink changes nothing in the program. */
 #include "fake.h"
 
 #include <criterion/criterion.h>
@@ -51,7 +51,7 @@ Test(quiet, the_first_hit_of_a_primed_thread_allocates_nothing, .timeout = 30)
 	pthread_join(thread, NULL);
 	cr_assert(*(bool *)ret);
 	cr_assert_eq(*(unsigned *)(void *)(ret + 8), 0);
-	free(malloc(1)); /* ours is the one that is called */
+	free(malloc(1)); /* checks that our functions replace libc's */
 }
 
 static unsigned descriptors(void)

@@ -17,7 +17,7 @@ struct state {
 	uint32_t mxcsr, inuse;
 } __attribute__((aligned(64)));
 
-/* vectors.S: set what `from` has in components `which`, initialize the others, run the hit, and store all. */
+/* vectors.S: sets the components `which` from `from`, initializes the others, runs the hit, and stores all. */
 void vectors_around(struct state *from, struct state *to, uint32_t which, void (*hit)(void));
 void vectors_clobber(uint32_t which);
 extern uint8_t vectors_xsave; /* 1: there is XRSTOR, 2: and XGETBV(1) */
@@ -50,7 +50,7 @@ static void nothing(void)
 {
 }
 
-/* An emulator may say that all of them are in use, always. */
+/* An emulator may always report all components as in use. */
 static bool has_inuse(void)
 {
 	static struct state before = {.mxcsr = 0x1f80}, after;
@@ -60,7 +60,7 @@ static bool has_inuse(void)
 	return !(after.inuse & available);
 }
 
-/* What the registers hold when only these components are set. */
+/* The contents of the registers when only these components are set. */
 static void expect(struct state *s, uint32_t which)
 {
 	for (int i = 0; i < 32; i++) {
@@ -88,7 +88,7 @@ static void check(uint32_t which, uint32_t mxcsr)
 	if (available & MASKS)
 		cr_assert_eq(memcmp(before.k, after.k, sizeof(before.k)), 0, "mask registers, components %x", which);
 	cr_assert_eq(after.mxcsr, mxcsr);
-	const uint32_t set = which & ZMM_HI ? which | AVX : which; /* a whole zmm is written */
+	const uint32_t set = which & ZMM_HI ? which | AVX : which; /* writing a whole zmm register sets both */
 	if (has_inuse())
 		cr_assert_eq(after.inuse & available & ~set, 0, "components %x of %x are in use", after.inuse, which);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For test_vectors.c. Components are numbered as in XCR0; what the machine has not got is never asked for. */
+/* For test_vectors.c. Components are numbered as in XCR0; a component that the machine does not have is never used. */
 #define AVX    0x4
 #define MASKS  0x20
 #define ZMM_HI 0x40
@@ -116,7 +116,7 @@ vectors_around:					/* rdi = from, rsi = to, edx = which, rcx = hit */
 
 	.globl	vectors_clobber
 	.type	vectors_clobber, @function
-vectors_clobber:				/* edi = what there is; as compiled code may */
+vectors_clobber:				/* edi = the available components; destroys them as compiled code may */
 	pushq	%rbx
 	leaq	garbage(%rip), %rbx
 	testl	$ZMM16, %edi

@@ -71,7 +71,7 @@ char *run(int *status, const char *fmt, ...)
 	cr_assert_geq(vasprintf(&command, fmt, args), 0);
 	va_end(args);
 	cr_assert_geq(asprintf(&full, "(%s) 2>&1", command), 0);
-	/* The sanitizers preloaded by a test run are not for the commands. */
+	/* The commands must not run under the sanitizers that a test run preloads. */
 	FILE *pipe = popen(full, "re"), *to = open_memstream(&text, &size);
 	char buf[4096];
 	while ((n = fread(buf, 1, sizeof(buf), pipe)) > 0)
@@ -83,7 +83,7 @@ char *run(int *status, const char *fmt, ...)
 	return text;
 }
 
-/* ---- the made-up image; weak, so that they only stand in where the room itself is not linked ---- */
+/* ---- the made-up image; weak, so that it is used only where probes/ is not linked ---- */
 
 struct dp_image *const made_up_image = (struct dp_image *)&made_up_image;
 

@@ -6,12 +6,12 @@
 #include "base/buf.h"
 #include "output/output.h"
 
-/* Field table of these contexts (a NULL-terminated list); the test fails if one is wrong. */
+/* The field table of these contexts (a NULL-terminated list); the test fails if one is wrong. */
 struct dp_fields make_fields(const char *const *contexts);
 /* Fails the test if `err` is not NULL, and prints it. */
 void must(struct dp_error *err);
 
-/* Appends the parts of payloads. */
+/* Append parts of payloads. */
 void put_u64(struct dp_buf *b, uint64_t v);
 void put_u32(struct dp_buf *b, uint32_t v);
 void put_u8(struct dp_buf *b, uint8_t v);
@@ -20,7 +20,7 @@ void put_text(struct dp_buf *b, const char *s); /* with its NUL */
 /* An event of class 0, thread 101 of process 100, named "worker". */
 struct dp_event make_event(uint64_t ns, const struct dp_buf *payload);
 
-/* A new directory below /tmp; removed with all in it by remove_tree(). Malloc'ed. */
+/* A new directory below /tmp, malloc'ed; remove_tree() removes it with its contents. */
 char *make_dir(void);
 void remove_tree(char *dir);
 /* Runs a shell command and returns what it wrote to both streams (malloc'ed); exit status in `status`. */

@@ -40,7 +40,7 @@ Test(default_dir, existing_directory_gets_a_number)
 	char *home = make_dir();
 	bool numbered = false;
 	setenv("LTTNG_HOME", home, 1);
-	/* Two within one second are wanted; the second may turn between them, so a few attempts. */
+	/* Needs two directories in the same second; the second may change between them, so it tries several times. */
 	for (int i = 0; i < 3; i++) {
 		char *dir = default_dir("x"), *command = NULL;
 		int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of a process's probes: texts from the process's memory must not reach the terminal unchanged, nor break the JSON. */
+/* The list of a process's probes: text from the process's memory must not reach the terminal unescaped, nor break the JSON. */
 #include "helper_output.h"
 
 #include <criterion/criterion.h>

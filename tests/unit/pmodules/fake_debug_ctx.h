@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Typed values (pmodules/value/value.h) of a world with three types, in place of the real one, which needs a process with debug
- * information:
+ * Typed values (pmodules/value/value.h) of a debug context with three types. It replaces the real one, which needs a process with
+ * debug information.
  *
  *     struct node { int value; struct node *next; int kids[3]; } at 0x9000, 0x9020, 0x9040 (the last one's next is 0xdead)
  *
@@ -19,7 +19,7 @@ enum fake_type { FAKE_INT, FAKE_NODE, FAKE_POINTER, FAKE_KIDS };
 struct dp_value {
 	enum fake_type type;
 	uint64_t addr;
-	bool has_literal; /* a value that is nowhere in memory: address_of */
+	bool has_literal; /* a value without an address in memory: address_of */
 	uint64_t literal;
 	char path[200];
 };

@@ -157,7 +157,7 @@ void run_all(struct dp_host *h, struct dp_snapshot *s)
 	dp_host_end(h);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------ */
+/* ---- inspecting --------------------------------------------------------------------------------------------------------- */
 
 static const struct dp_snap_pair *pair(const struct dp_snapshot *s, const char *key)
 {

@@ -84,7 +84,7 @@ static void full_thread(struct dp_snapshot *s, unsigned n)
 	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
 		t->registers.value[i] = 0x1111111111111111u * i;
 	t->registers.known = n ? 0x1ffff : 0x10001;
-	t->registers.value[1] = n ? t->registers.value[1] : 0; /* what is not known is not kept */
+	t->registers.value[1] = n ? t->registers.value[1] : 0; /* unknown values are not stored */
 	for (unsigned i = 1; !n && i < DP_SNAP_REGS - 1; i++)
 		t->registers.value[i] = 0;
 	t->rflags = 0x246, t->fs_base = 0x7f0012345700, t->gs_base = 1, t->orig_rax = UINT64_MAX;
@@ -153,7 +153,7 @@ struct dp_snapshot *helper_full(void)
 	return s;
 }
 
-/* ---- comparison: a is what was kept, b what came back */
+/* ---- comparison: a is the original, b was read back */
 
 static void check(bool same, const char *what)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hand-made snapshot, and Lua modules that run on it from begin to end. The header has the bodies: the tests of one room
- * share their helper_*.c, and those that read files need no host.
+ * A hand-made snapshot, and Lua modules that run on it from start to end. The functions are in the header, because tests of one
+ * room share their helper_*.c, and the tests that read files need no host.
  */
 #ifndef TEST_LUA_RUN_H
 #define TEST_LUA_RUN_H
@@ -10,7 +10,7 @@
 #include "pmodules/host/host.h"
 #include "pmodules/load/load.h"
 
-#ifndef LUA_RUN_BARE /* a fuzzer brings its own checks */
+#ifndef LUA_RUN_BARE /* a fuzzer has its own checks */
 #include <criterion/criterion.h>
 #endif
 #include <signal.h>
@@ -39,9 +39,9 @@ static inline void lua_take(struct lua_run *r);
 /* An attribute as a text; NULL if there is none. */
 static inline const char *lua_attribute(const struct lua_run *r, const char *key, char buf[64]);
 static inline size_t lua_notes(const struct dp_snap_note *list);
-/* The whole of it: the file's module runs without an error, and says so by the attribute "passed". */
+/* Runs the file's module, which must finish without an error and set the attribute "passed". */
 static inline void lua_expect(const char *name);
-/* The text is refused, or logs an error with these words in it. */
+/* The module is refused, or logs an error with these words in it. */
 static inline void lua_expect_error(const char *text, const char *words);
 
 /* ---- the snapshot ------------------------------------------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static inline void lua_take(struct lua_run *r)
 	struct dp_snap_thread *t;
 	dp_host_begin(r->host, r->snapshot);
 	dp_host_preattach(r->host);
-	dp_host_set_debug_ctx(r->host, (struct dp_debug_ctx *)(uintptr_t)1); /* fake_debug_ctx.h looks at none */
+	dp_host_set_debug_ctx(r->host, (struct dp_debug_ctx *)(uintptr_t)1); /* fake_debug_ctx.h uses none */
 	dp_host_attach(r->host);
 	DL_FOREACH(r->snapshot->threads, t)
 	dp_host_thread(r->host, t);
@@ -320,7 +320,7 @@ static inline void lua_expect(const char *name)
 static inline void lua_expect_error(const char *text, const char *words)
 {
 	struct lua_run *r = malloc(sizeof(*r));
-	lua_run_init(r, &(struct dp_host_options){.budget_ns = UINT64_C(60000000000)}); /* a slow machine is no error */
+	lua_run_init(r, &(struct dp_host_options){.budget_ns = UINT64_C(60000000000)}); /* a slow machine is not an error */
 	if (lua_load(r, text))
 		lua_take(r);
 	cr_assert(strstr(r->log, words), "'%s' expected in:\n%s", words, r->log);

@@ -18,7 +18,7 @@ static struct dp_error *load_nothing(struct pmodule *m)
 	return NULL;
 }
 
-/* As in a callback. */
+/* Makes the state of a callback. */
 static void setup(void)
 {
 	struct dp_host_options options = {0};
@@ -43,7 +43,7 @@ TestSuite(made, .init = setup, .fini = teardown);
 #define F(x) dp_out_frame(model.x)
 #define V(x) dp_out_variable(model.x)
 
-/* The names of a frame's variables, as the iterator gives them. */
+/* The names of a frame's variables, in the iterator's order. */
 static const char *names(ptrace_frame_t *f)
 {
 	static char text[1024];

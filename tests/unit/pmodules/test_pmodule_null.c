@@ -253,7 +253,7 @@ static uint64_t real(char kind)
 	}
 }
 
-/* Bit i of `which`: argument i is a real one; `choice`: which number the others are. */
+/* Bit i of `which`: argument i is valid, not NULL; `choice` selects the numbers. */
 static uint64_t call_one(const struct function *f, unsigned which, unsigned choice)
 {
 	uint64_t a[6] = {0};
@@ -280,7 +280,7 @@ static bool is_nothing(const struct function *f, uint64_t result)
 	}
 }
 
-/* Is an object that it is about missing? */
+/* Is an object missing that the function needs? */
 static bool lacks_object(const struct function *f, unsigned which)
 {
 	return *f->arguments && strchr("btfvgpw", *f->arguments) && !(which & 1u) && strncmp(f->name, "pmodule_ptrace", 14);
@@ -352,7 +352,7 @@ Test(null, after_the_snapshot_nothing_answers)
 	dp_module_leave(module, &entry);
 }
 
-/* The table above is whole: whoever adds a function to the header has it called here. */
+/* The table above is complete: every function of the header is called. */
 Test(null, every_function_of_the_header_is_called)
 {
 	char path[4096], line[4096];

@@ -11,7 +11,7 @@ const char *scratch(void);
 void shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Writes `text` to the file scratch()/name. */
 void write_file(const char *name, const char *text);
-/* What a loader would map of the file `path`, at `base` (0 for non-PIE), as lines of /proc/PID/maps. */
+/* The lines of /proc/PID/maps that a loader would produce for the file `path` at `base` (0 for non-PIE). */
 char *maps_of(const char *path, uint64_t base);
 /* An image of one file of scratch(), and of two. */
 struct dp_image *image_of(const char *name, uint64_t base);
@@ -20,13 +20,13 @@ struct dp_image *image_of_two(const char *a, const char *b);
 struct dp_image *image_of_self(void);
 /* The value that `nm` gives for a symbol of the file scratch()/name. */
 uint64_t nm_value(const char *name, const char *symbol);
-/* Resolves text; the error is returned, the site is in *ret. */
+/* Resolves text to *ret; returns the error. */
 struct dp_error *resolve(struct dp_image *image, const char *text, struct dp_site *ret);
 /* Resolves text to an address; the test fails if it does not resolve. */
 uint64_t address_of(struct dp_image *image, const char *text);
-/* Resolving fails with this tag, and the message holds `part`. */
+/* Resolving must fail with this tag and a message that contains `part`. */
 void refused(struct dp_image *image, const char *text, enum dp_tag tag, const char *part);
-/* Calls everything that reads the file; for damaged ones. */
+/* Calls everything that reads the file, for damaged ones. */
 void exercise(struct dp_image *image);
 
 #endif

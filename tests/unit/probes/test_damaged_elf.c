@@ -30,7 +30,7 @@ static uint8_t *contents(const char *name, size_t *n)
 	return bytes;
 }
 
-/* The whole API on these bytes, mapped as the undamaged file would be. */
+/* Calls the whole API on these bytes, mapped as the undamaged file would be. */
 static void try(int fd, const uint8_t *bytes, size_t n, const char *maps)
 {
 	struct dp_image *image = NULL;
@@ -44,7 +44,7 @@ static void try(int fd, const uint8_t *bytes, size_t n, const char *maps)
 	dp_error_destroy(err);
 }
 
-/* Maps of the file `name`, under the name of the descriptor, without an inode. */
+/* Maps of the file `name`, under the descriptor's name, without an inode. */
 static char *maps_under(const char *name, int fd)
 {
 	char path[256], *text = NULL;
@@ -106,7 +106,7 @@ Test(damaged_elf, random_bytes_changed_in_a_stripped_file)
 	damage("d", 2, 600, 0x400);
 }
 
-/* Section headers, .eh_frame and .gcc_except_table are hit more often than chance would. */
+/* Changes section headers, .eh_frame and .gcc_except_table more often than chance would. */
 Test(damaged_elf, random_bytes_changed_in_a_small_library)
 {
 	write_file("e.c", "int twice(int x) { return 2 * x; }\n");

@@ -33,7 +33,7 @@ static uint64_t value_of(const char *text)
 		cr_assert_eq(got, want, "%s: 0x%lx, C says 0x%lx", #e, (long)got, (long)want);                                   \
 	} while (0)
 
-/* The point of this file is what compilers warn of. */
+/* Compilers warn about exactly the expressions that this file tests. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Weverything"
 #else

@@ -19,8 +19,8 @@ static void make(void)
 }
 
 /*
- * The image of m.so after lines `with` have taken the place of its executable mapping; in them S, P and E stand for where the
- * text starts, where its second page does, and where it ends, F for what follows the permissions in the file's own line.
+ * The image of m.so in which the lines `with` replace its executable mapping. In them S, P and E stand for the start of the text,
+ * the start of its second page, and its end; F for the rest of the file's own line after the permissions.
  */
 static struct dp_image *image_with(const char *with)
 {
@@ -99,11 +99,11 @@ Test(moved_text, is_nothing_but_that)
 {
 	struct dp_image *image;
 	make();
-	/* Nothing executable is left: a file that is only read. */
+	/* No mapping is executable any more: the file is only data. */
 	image = image_with("S-E r--p F\n");
 	cr_expect_eq(dp_image_nmodules(image), 0);
 	dp_image_destroy(image);
-	/* Generated code right behind or below a library, which is not that library's. */
+	/* Generated code directly before or after a library is not part of it. */
 	char *maps = maps_of(dp_image_map(image = image_of("m.so", BASE), 0)->path, BASE), *more;
 	const uint64_t end = dp_image_map(image, dp_image_nmaps(image) - 1)->end.v;
 	cr_assert_geq(asprintf(&more, "%llx-%llx rwxp 00000000 00:00 0 \n%s%llx-%llx rwxp 00000000 00:00 0 \n",

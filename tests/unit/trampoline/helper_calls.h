@@ -10,8 +10,7 @@
 #define SYSCALL     0x0f, 0x05
 #define RET         0xc3
 
-/* What `kind` (a function, and the structure that it fills) says of the system call at offset `call` of n bytes that stand at AT.
- */
+/* What `kind` (a function, and the structure that it fills) reports about the system call at offset `call` of n bytes at AT. */
 #define PLACE_IN(kind, code, n, call)                                                                                            \
 	({                                                                                                                       \
 		struct helper_module m_;                                                                                         \
@@ -21,7 +20,7 @@
 		cr_assert_null(err_, "%s", err_ ? err_->message : "");                                                           \
 		place_;                                                                                                          \
 	})
-/* The same of the bytes that follow. */
+/* The same for the bytes that follow. */
 #define PLACE_OF(kind, call, ...)                                                                                                \
 	({                                                                                                                       \
 		const uint8_t code_[] = {__VA_ARGS__};                                                                           \

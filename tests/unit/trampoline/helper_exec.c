@@ -26,7 +26,7 @@ static struct _libc_fpstate home_fp;
 static const int order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                               REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
-/* SIGUSR1: leaves the test for the code. */
+/* SIGUSR1: enters the code. */
 static void enter(int sig, siginfo_t *info, void *data)
 {
 	ucontext_t *uc = data;
@@ -46,7 +46,7 @@ static void enter(int sig, siginfo_t *info, void *data)
 	memcpy(xstate + XSTATE_YMM, current->ymm, sizeof(current->ymm));
 }
 
-/* Whatever ended the code: back to the test. */
+/* Any signal that ends the code: returns to the test. */
 static void leave(int sig, siginfo_t *info, void *data)
 {
 	ucontext_t *uc = data;

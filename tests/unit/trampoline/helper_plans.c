@@ -30,7 +30,7 @@ static const uint8_t *original(const struct copy *c)
 	return NULL;
 }
 
-/* Supports stand in front of those that name them. */
+/* Plans come after the plans that they depend on. */
 static void check_supports(const struct copy *c, size_t i)
 {
 	for (uint8_t k = 0; k < c->plan[i].nsupports; k++) {
@@ -41,7 +41,7 @@ static void check_supports(const struct copy *c, size_t i)
 	}
 }
 
-/* libunwind reads 16 bytes at a pc that no table describes: they are in our pages, wherever the thread stands. */
+/* libunwind reads 16 bytes at a pc without a table: these must be in our pages, wherever a thread is. */
 static void check_readable(const struct dp_plan *p)
 {
 	const uint64_t page = 4096, at = p->springboard, end = p->stub_end;
@@ -64,7 +64,7 @@ static void write_all(struct copy *c)
 	}
 }
 
-/* Nobody's bytes, and nobody's tail, were written by a later one. */
+/* No later plan has overwritten a plan's bytes or its tail. */
 static void check_written(const struct copy *c)
 {
 	for (size_t i = 0; i < c->n; i++) {
@@ -95,7 +95,7 @@ static void check_extent(const struct copy *c, const struct dp_plan *p)
 	cr_assert(p->probe == DP_NO_PROBE || p->tactic != DP_TACTIC_TRAP || p->new_bytes[0] == 0xcc);
 }
 
-/* Where the head leads: through short jumps and near ones, the springboard last. */
+/* Follows the head's jumps, short and near, the springboard last. */
 static uint64_t follow(const struct copy *c, uint64_t addr)
 {
 	unsigned hops = 0;
@@ -133,7 +133,7 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* No stub lies over another, nor over a springboard. Those of one site may share the springboard. */
+/* No stub overlaps another, or a springboard. Stubs of one site may share the springboard. */
 static void check_room(const struct copy *c)
 {
 	struct piece *piece = malloc(2 * c->n * sizeof(*piece) + 1);

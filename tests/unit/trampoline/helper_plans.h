@@ -6,9 +6,9 @@
 #include "helper_world.h"
 
 /*
- * Writes all plans of the world's planner in their order: each finds the bytes that it expects. Then each patched head leads,
- * jump by jump and through springboards, to its stub; what was relied upon is as it was; no other byte has changed. Taken out in
- * the opposite order, they leave the original bytes. Returns how many belong to probes or hooks. Freezes the world.
+ * Applies all plans of the world's planner in their order: each finds the bytes that it expects. Then each patched head leads,
+ * jump by jump and through springboards, to its stub; bytes that plans rely on are unchanged, and so is every other byte. Removed
+ * in the opposite order, the plans leave the original bytes. Returns how many belong to probes or hooks. Freezes the world.
  */
 size_t helper_check_plans(struct world *w, const struct helper_module *m);
 

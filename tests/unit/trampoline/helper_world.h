@@ -13,14 +13,14 @@ struct world {
 	size_t nextents;
 };
 
-/* Everything is free but the module itself. */
+/* Everything is free except the module itself. */
 void world_init(struct world *w, const struct helper_module *m);
 void world_fini(struct world *w);
-/* No more probes will be added: takes the extents. */
+/* Ends the addition of probes, and takes the extents. */
 void world_freeze(struct world *w);
-/* The bytes that will be at `addr`; NULL if nothing will. */
+/* The bytes that will be at `addr`, or NULL. */
 const uint8_t *world_placed(const struct world *w, uint64_t addr, size_t *n);
-/* Where the jump at `addr`, with these bytes, leads. Fails the test if there is none. */
+/* The target of the jump at `addr`, which has these bytes. Fails the test if there is no jump. */
 uint64_t world_follow(const uint8_t *bytes, size_t n, uint64_t addr);
 uint64_t world_follow_placed(const struct world *w, uint64_t addr);
 

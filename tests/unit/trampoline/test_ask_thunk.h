@@ -9,7 +9,7 @@ struct answer {
 	uint64_t value, known;
 };
 
-/* Asks `struct answer function(operand, ask)`. It keeps all but rax, rcx, rdx, which it destroys; on a stack of its own. */
+/* Calls `struct answer function(operand, ask)`. It preserves all but rax, rcx, rdx, which it destroys; it has its own stack. */
 #define ASK_THUNK(thunk, function)                                                                                               \
 	struct answer function(uint64_t operand, const struct dp_ask *ask);                                                      \
 	void thunk(void);                                                                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compiles expressions and runs them in the test's own memory, with the agent's part: guarded loads that fault, and builtin
- * queries. Included by one file of a program.
+ * queries. Only one file of a program may include it.
  */
 #ifndef DP_TESTS_EXPR_MACHINE_H
 #define DP_TESTS_EXPR_MACHINE_H
@@ -27,7 +27,7 @@ static struct {
 } fixup[DP_ASM_GUARDS];
 static unsigned nfixups, faults;
 
-/* ---- the agent: guarded loads, and questions --------------------------------------------------------------------------- */
+/* ---- the agent: guarded loads, and queries ------------------------------------------------------------------------------ */
 
 static void on_fault(int sig, siginfo_t *info, void *data)
 {
@@ -95,7 +95,7 @@ static uint32_t tid_offset(void)
 	return off;
 }
 
-/* False without memory. */
+/* False if out of memory. */
 static bool expr_machine_setup(void)
 {
 	static uint8_t signals[65536];
@@ -134,7 +134,10 @@ struct verdict {
 	uint64_t value, failed;
 };
 
-/* The expression's truth at the least level, or its value with everything saved. Without memory to be written at, rax tells. */
+/*
+ * Compiles the expression's truth at the lowest level, or its value with everything saved. Without memory for the result, it is
+ * in rax.
+ */
 static bool compile(const struct dp_expr *e, bool truth, struct verdict *v)
 {
 	struct dp_buf out;

@@ -10,7 +10,7 @@ static struct probe probe;
 static struct dp_field fields[3];
 static struct dp_expr nodes[5];
 
-/* hits % 3 == 0, and the field `hits`; `stack`: besides a field that takes a call. */
+/* hits % 3 == 0, and the field `hits`; `stack`: together with a field that needs a call. */
 static void begin(bool stack)
 {
 	world_create(false);
@@ -41,7 +41,7 @@ static void hit(void)
 	world_check_state(&in, &out, before, DP_STUB_STACK_CALLS);
 }
 
-/* The numbers in the ring, 0 at its end. */
+/* The n-th number in the ring, 0 at its end. */
 static uint64_t number(size_t n)
 {
 	uint64_t pos = 0, v = 0;
@@ -78,7 +78,7 @@ Test(hits, are_known_to_fields_behind_a_call)
 	check(true);
 }
 
-/* The word is the parent's as well: only its hits are in it. */
+/* The word is shared with the parent, so it counts only the parent's hits. */
 Test(hits, are_not_counted_in_a_fork_child)
 {
 	begin(false);
@@ -90,7 +90,7 @@ Test(hits, are_not_counted_in_a_fork_child)
 	world_destroy();
 }
 
-/* Without a place to count in there is nothing to ask for. */
+/* Without a counter word, `hits` cannot be compiled. */
 Test(hits, without_a_counter_do_not_compile)
 {
 	struct dp_stub stub;
@@ -115,7 +115,7 @@ static void *many(void *data)
 	return NULL;
 }
 
-/* A record is never made (hits % 3 is no 7): the stub is nothing but the count, run by all at once. */
+/* No record is made (hits % 3 is never 7): the stub only counts, in all threads at once. */
 Test(hits, of_many_threads_are_all_counted)
 {
 	pthread_t thread[THREADS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs code from a given machine state and saves the state after it: all general registers, flags, xmm0-15, on a stack of its
- * own. The code must end with a jump to machine_leave (machine_put_leave() writes that jump).
+ * Runs code from a given machine state and saves the state after it: all general registers, flags, xmm0-15, on a separate stack.
+ * The code must end with a jump to machine_leave (machine_put_leave() writes that jump).
  */
 #ifndef DP_TESTS_STUB_MACHINE_H
 #define DP_TESTS_STUB_MACHINE_H
@@ -78,7 +78,7 @@ static inline void machine_run(const struct machine *in, struct machine *out, co
 	out->rflags &= ~UINT64_C(0x100);
 }
 
-/* xorshift64: reproducible, and good enough to make every state. */
+/* xorshift64: reproducible, and good enough to reach every state. */
 static inline uint64_t machine_random(void)
 {
 	static uint64_t x = UINT64_C(0x9e3779b97f4a7c15);
@@ -111,7 +111,7 @@ static inline void machine_fill(uint8_t *stack)
 		memcpy(stack + i, &(uint64_t){machine_random()}, 8);
 }
 
-/* Room for code, near the test's own text or far from it. */
+/* Memory for code, near the test's own text or far from it. */
 static inline uint8_t *machine_room(bool near)
 {
 	void *hint = near ? (void *)(((uint64_t)&machine_leave & ~UINT64_C(0xfffff)) - (UINT64_C(64) << 20)) : NULL;

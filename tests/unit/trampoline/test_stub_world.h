@@ -24,12 +24,12 @@ static struct world {
 	uint8_t *ring, *code, *stack;
 	struct dp_lost lost;
 	struct dp_runtime rt;
-	bool full; /* the ring takes nothing more */
+	bool full; /* the ring accepts nothing more */
 	unsigned acquired, misaligned, backward, finished;
-	struct dp_regs seen; /* what the unwinder was given */
+	struct dp_regs seen; /* what the unwinder received */
 } world;
 
-uint8_t *world_sp; /* grows down; a nested entry finds it moved */
+uint8_t *world_sp; /* grows down; a nested entry starts below */
 
 /* ---- entry points ---- */
 
@@ -39,7 +39,10 @@ void world_thunk_string(void);
 void world_thunk_backtrace(void);
 void world_thunk_finish(void);
 
-/* Acquire keeps all but rax rcx rdx rsi; helpers destroy what the C ABI lets them. Vectors stay, as in the real agent. */
+/*
+ * Acquire preserves all but rax rcx rdx rsi; helpers destroy what the C ABI lets them. Vectors are preserved, as in the real
+ * agent.
+ */
 __asm__(".text\n"
         "world_thunk_acquire:\n"
         "	push %rdi; push %r8; push %r9; push %r10; push %r11; push %rbx; pushfq; cld\n"
@@ -132,7 +135,7 @@ void world_string(struct dp_capture *c, const struct dp_op *op)
 		world_mark(c, op);
 		n = 0;
 	}
-	if (n == op->size) { /* cut */
+	if (n == op->size) { /* the string was cut */
 		n--;
 		for (uint32_t i = 1; i <= 3 && i <= n; i++)
 			c->cursor[n - i] = '.';
@@ -228,7 +231,7 @@ static void world_destroy(void)
 	free(world.stack);
 }
 
-/* Everything as it was, and nothing of the stack touched but [rsp - bound, rsp - 128). */
+/* Checks that everything is unchanged, and that the stack is untouched outside of [rsp - bound, rsp - 128). */
 static inline void world_check_state(const struct machine *in, const struct machine *out, const uint8_t *before, size_t bound)
 {
 	size_t top = in->gpr[4] - (uint64_t)world.stack;
@@ -245,17 +248,17 @@ struct probe {
 	struct dp_expr *when;
 	struct dp_request req;
 	const void *entry;
-	struct dp_stub stub; /* what loads of it may fault */
+	struct dp_stub stub; /* its ranges of loads that may fault */
 };
 
-/* Emits a stub into the code room at `offset`, ending with `tail` (or, if NULL, in machine_leave). */
+/* Emits a stub into the code memory at `offset`, ending with `tail` (or, if NULL, in machine_leave). */
 static inline void probe_place(struct probe *p, size_t offset, const char *tail)
 {
 	struct dp_buf out;
 	const uint64_t at = (uint64_t)world.code + offset;
 	struct dp_stub stub;
 	dp_buf_init(&out);
-	dp_buf_put(&out, "before", 6); /* the buffer may hold something already */
+	dp_buf_put(&out, "before", 6); /* the buffer need not be empty */
 	struct dp_error *err = dp_stub_emit(&out, at, &world.rt, &p->req, &stub);
 	cr_assert(!err, "%s", err ? err->message : "");
 	cr_assert(stub.entry >= at && stub.entry % 16 == 0 && stub.entry < at + out.len);

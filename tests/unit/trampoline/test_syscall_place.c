@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which system call a site makes: a number that is not the only one would name calls wrongly. */
+/* Which system call a site makes: dynprobe must not name a call whose number is not certain. */
 #include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>
@@ -49,7 +49,7 @@ Test(syscall_place, both_ways_bring_the_same_number)
 Test(syscall_place, number_from_an_argument_or_from_a_call)
 {
 	cr_expect_eq(PLACE(2, 0x89, 0xf8, SYSCALL, RET).nr, -1); /* mov %edi,%eax */
-	/* mov $60,%edx; call; mov %edx,%eax: a call keeps no edx */
+	/* mov $60,%edx; call; mov %edx,%eax: a call destroys edx */
 	cr_expect_eq(PLACE(12, 0xba, 60, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xd0, SYSCALL, RET).nr, -1);
 	cr_expect_eq(PLACE(7, 0xba, 60, 0, 0, 0, 0x89, 0xd0, SYSCALL, 0xeb, 0xfa).nr, 60);
 }

@@ -51,7 +51,7 @@ static void check_row(Dwarf_CFI *cfi, uint64_t pc, int reg, int64_t offset, uint
 	cr_assert_eq(dwarf_frame_register(frame, 16, memory, &ops, &n), 0);
 	if (caller)
 		cr_expect(n >= 2 && ops[n - 2].atom == DW_OP_const8u && ops[n - 2].number == caller + 1 &&
-		          ops[n - 1].atom == DW_OP_stack_value); /* elfutils may put the CFA in front */
+		          ops[n - 1].atom == DW_OP_stack_value); /* elfutils may prepend the CFA */
 	else
 		cr_expect(n == 0 && ops == memory, "there is no caller");
 }

@@ -151,7 +151,7 @@ Test(ctf, many_packets_keep_every_event_and_file_modes)
 	remove_tree(parent);
 }
 
-/* A kill may cut a write at a page boundary: what is before it must be whole. */
+/* A kill may cut a write at a page boundary: everything before it must be whole. */
 Test(ctf, trace_cut_at_a_page_boundary_is_readable)
 {
 	struct dp_fields fields = make_fields(

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs `script` with `lines` = the parsed lines of `text`; the test fails if it does. */
+/* Runs `script` with `lines` = the parsed lines of `text`; the test fails if the script does. */
 static void check(const char *text, const char *script)
 {
 	char *dir = make_dir(), *path = NULL;
@@ -139,7 +139,7 @@ Test(json, event_without_fields_or_image)
 	e = make_event(2, &b);
 	e.probe = 1;
 	dp_writer_event(o.w, &e);
-	e.probe = 2; /* no such class */
+	e.probe = 2; /* there is no such class */
 	dp_writer_event(o.w, &e);
 	close_and_check(&o, "assert len(lines) == 3\n"
 	                    "assert lines[1]['fields'] == {} and 'unreadable' not in lines[1]\n"

@@ -65,7 +65,7 @@ Test(text, line_of_every_kind_of_value)
 	dp_buf_fini(&b);
 }
 
-/* Control characters of the program's strings do not reach the terminal by a format either. */
+/* Control characters of the program's strings do not reach the terminal through a format either. */
 Test(text, format_is_followed_with_each_value_in_its_own_width)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1",
@@ -160,7 +160,7 @@ Test(text, backtrace_without_an_image_shows_addresses)
 	free(text);
 }
 
-/* A call that never returns may be a function's last instruction: its return address belongs to the next one. */
+/* A function may end with a call that never returns: the return address is then in the next function. */
 Test(text, return_address_at_the_end_of_a_function_names_the_caller)
 {
 	char *text = backtrace_of(made_up_image, (const uint64_t[]){0x1010, 0x1010, 0x1004}, 3);
@@ -224,7 +224,7 @@ static void limited_is(const char *first, const char *second, const char *want)
 	free(text);
 }
 
-/* The room for the dots is none for what was not asked for. */
+/* The room for the dots must not show characters beyond the limit. */
 Test(text, a_string_has_no_more_characters_than_asked_for)
 {
 	limited_is("", "abc", " worker[101] p: s=\"\" i=7 t=\"abc\"\n");

@@ -132,18 +132,18 @@ Test(put, integers_of_128_bits_to_their_ends)
 	wide(DP_DISPLAY_UINT128, 1, 0, "18446744073709551616");
 }
 
-/* What no arithmetic makes may still lie in memory that nobody has set. */
+/* Bit patterns that no arithmetic produces may be in uninitialized memory. */
 Test(put, long_doubles_and_what_only_looks_like_one)
 {
 	const uint64_t one = UINT64_C(1) << 63;
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x3fff, one, "1");
-	wide(DP_DISPLAY_LONG_DOUBLE, UINT64_C(0xabcdef000000bfff), one, "-1"); /* padding is anything */
+	wide(DP_DISPLAY_LONG_DOUBLE, UINT64_C(0xabcdef000000bfff), one, "-1"); /* the padding may have any value */
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x8000, 0, "-0");
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x3ffb, UINT64_C(0xcccccccccccccccd), "0.1");
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, one, "inf");
 	wide(DP_DISPLAY_LONG_DOUBLE, 0xffff, one, "-inf");
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, one | 1, "nan");
-	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, 0, "nan");  /* of the 8087 */
+	wide(DP_DISPLAY_LONG_DOUBLE, 0x7fff, 0, "nan");  /* a NaN of the 8087 */
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x3fff, 77, "nan"); /* unnormal */
 	wide(DP_DISPLAY_LONG_DOUBLE, 0x7ffe, UINT64_MAX, "1.189731495357231765e+4932");
 	wide(DP_DISPLAY_LONG_DOUBLE, 0, 1, "4e-4951");

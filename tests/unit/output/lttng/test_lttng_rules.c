@@ -39,7 +39,7 @@ Test(rc, no_session_is_found_where_there_is_none)
 	rc(" session=foo\n", NULL);
 }
 
-/* The name becomes part of a path and of a fixed buffer. */
+/* The name becomes part of a path and of a fixed-size buffer. */
 Test(rc, a_name_that_is_none_is_not_taken)
 {
 	char text[600] = "session=";
@@ -165,7 +165,7 @@ Test(config, a_rule_that_is_not_for_us_does_not)
 	cr_expect_not(dp_lttng_config_covers(CONFIG(JUL, ON, PLAIN("*"))));
 }
 
-/* The flags of one element do not stay for the next. */
+/* The flags of one element must not carry over to the next. */
 Test(config, a_neighbour_does_not_count)
 {
 	cr_expect_not(dp_lttng_config_covers(CONFIG(UST, ON, PLAIN("my:*") EVENT("dyn*", "false", "TRACEPOINT", "ALL", ""))));
@@ -190,7 +190,7 @@ Test(config, a_filter_is_text_whatever_it_says)
 	        CONFIG(UST, ON, EVENT("my:*", "true", "TRACEPOINT", "ALL", "<filter>name == &quot;*&quot;</filter>"))));
 }
 
-/* Cut anywhere, it says no, and nothing beyond its end is read (the copy ends where its memory ends). */
+/* Cut anywhere, the answer is no, and nothing beyond the end is read (the copy ends where its memory ends). */
 Test(config, cut_short)
 {
 	static const char whole[] = CONFIG(UST, ON, PLAIN("dynprobe:*"));

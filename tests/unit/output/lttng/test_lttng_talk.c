@@ -14,7 +14,7 @@
 
 struct data {
 	int a, b;
-	char big[200000]; /* more than a pipe holds */
+	char big[200000]; /* more than a pipe's buffer */
 };
 
 static struct data data;
@@ -170,7 +170,7 @@ Test(talk, signals_to_the_tool_do_not_end_it)
 	cr_expect_gt(alarms, 0);
 }
 
-/* A tool whose parent had it ignore its children reaps nobody, and still hears the answer. */
+/* A tool whose parent made it ignore SIGCHLD cannot reap children, and still gets the answer. */
 Test(talk, children_that_are_reaped_by_the_kernel)
 {
 	signal(SIGCHLD, SIG_IGN);

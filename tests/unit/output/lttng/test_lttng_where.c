@@ -79,7 +79,7 @@ Test(context, names)
 	cr_expect_str_eq(c.u.app_ctx.ctx_name, "my");
 }
 
-/* A counter opens a descriptor in the first event of each thread, within the program. */
+/* A counter would open a descriptor at the first event of each thread, within the program. */
 Test(context, counters_and_nonsense_are_refused)
 {
 	static const char *const names[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of show, word for word, for a hand-made snapshot. */
+/* The text of show, compared literally, for a hand-made snapshot. */
 #include "output/snapshot/show.h"
 
 #include <criterion/criterion.h>
@@ -324,7 +324,7 @@ Test(show, values)
 	is_value((struct dp_snap_variable){.kind = DP_VAR_TUPLE, .summary = "{size 3}"}, "{size 3}");
 }
 
-/* Names come from the target: nothing of them reaches the terminal as it is. */
+/* Names come from the target: none of their bytes reaches the terminal unescaped. */
 Test(show, no_byte_of_the_target_commands_the_terminal)
 {
 	static const char evil[] = "\033]0;evil\a\r\n\xe2\x80\xae";
@@ -367,7 +367,7 @@ Test(show, no_byte_of_the_target_commands_the_terminal)
 	dp_snapshot_destroy(s);
 }
 
-/* A hundred lines of zeroes hide what is worth reading. Each line says at which element it begins. */
+/* A hundred lines of zeroes would hide the interesting values. Each line says at which element it begins. */
 Test(show, long_arrays_do_not_fill_the_screen)
 {
 	const struct dp_show_options o = {.frame = -1, .width = 40, .var = {"a"}, .nvars = 1};
@@ -384,7 +384,7 @@ Test(show, long_arrays_do_not_fill_the_screen)
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
 		cr_expect_leq(strcspn(line, "\n"), 40);
 	free(text);
-	/* What is said of one of them has its own line. */
+	/* An element with a note has its own line. */
 	dp_snapshot_note(s, &a->children->notes, DP_NOTE_WARNING, "odd");
 	text = shown(s, &o);
 	cr_expect(strstr(text, "  [0] = 0\n    ! warning: odd\n  [1] = 0\n"), "%s", text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Extraction of the frames of a child, against known values. */
+/* Extracts the frames of a child and compares them with known values. */
 #include "helper_stopped.h"
 #include "pmodules/value/debug_ctx_internal.h"
 
@@ -64,7 +64,7 @@ UNOPTIMIZED static int truth(struct node *list, enum color color, const char *te
 	char *bad = (char *)8;
 	const char *volatile own_name = __func__;
 	{
-		int argument = 99; /* hides the parameter */
+		int argument = 99; /* hides the parameter of the same name */
 		raise(SIGTRAP);
 		kept += (short)argument;
 		sink = kept;
@@ -224,7 +224,7 @@ Test(extract, a_list_without_end_can_be_walked_and_named)
 	}
 	snprintf(path, sizeof(path), "%s", dp_value_name(v));
 	cr_assert(!strncmp(path, "...->next->next", 15) && strlen(path) < 2000, "%s", path);
-	for (unsigned i = 0; i < 2000; i++) { /* each of them named */
+	for (unsigned i = 0; i < 2000; i++) { /* each of them by name */
 		cr_assert_null(dp_value_member(v, "next", &v));
 		cr_assert_lt(strlen(dp_value_name(v)), 2000);
 	}
@@ -283,7 +283,7 @@ static bool is_out_of_patience(void *data)
 	return !p->left || !--p->left;
 }
 
-/* The second time the process is held. */
+/* When the process is stopped a second time. */
 Test(extract, globals_that_were_found_are_not_searched_for_again)
 {
 	static const char *const names[] = {"test_extract.c::global_c*", "no_such_variable", NULL};
@@ -306,7 +306,7 @@ Test(extract, globals_that_were_found_are_not_searched_for_again)
 	stopped_fini(&s);
 }
 
-/* A module's time may end in the middle of a search through all debug information. */
+/* A module's time limit may end a search through all debug information. */
 Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_there)
 {
 	struct patience none = {0}, some = {.left = 3};
@@ -329,7 +329,7 @@ Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_ther
 static void corrupt(void)
 {
 	uint64_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	p[0] = (uint64_t)p; /* a frame pointer that leads to itself */
+	p[0] = (uint64_t)p; /* a frame pointer that points to itself */
 	p[1] = (uint64_t)&corrupt + 64;
 	__asm__ volatile("mov %0, %%rbp; mov %0, %%rsp; int3" ::"r"(p) : "memory");
 }
@@ -376,7 +376,7 @@ Test(extract, a_tree_without_end_takes_a_bounded_number_of_variables)
 	stopped_fini(&s);
 }
 
-/* ---- the next moment ---------------------------------------------------------------------------------------------------- */
+/* ---- a later stop ------------------------------------------------------------------------------------------------------- */
 
 Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
 {

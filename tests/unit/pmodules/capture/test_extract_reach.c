@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prefetch reads what an extraction will read: each object here is alone on its page. */
+/* Prefetch reads everything that an extraction will read: each object here is alone on its page. */
 #include "helper_stopped.h"
 #include "pmodules/capture/extract_internal.h"
 #include "pmodules/source/pages.h"
@@ -43,7 +43,7 @@ static volatile int sink;
 
 static void *alone(size_t size)
 {
-	/* Pages beside each other would be one read. */
+	/* Adjacent pages would be read together. */
 	char *p = mmap(NULL, size + 3 * DP_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return p + DP_PAGE_BYTES;
 }
@@ -88,7 +88,7 @@ static void child(void)
 	sink = stand(a, fan);
 }
 
-/* ---- a world that notes what is read ------------------------------------------------------------------------------------ */
+/* ---- a debug context that records reads --------------------------------------------------------------------------------- */
 
 static uint64_t page[PAGES_MAX];
 static size_t npages, nmissing;
@@ -143,7 +143,7 @@ Test(reach, nothing_is_read_in_the_moment_that_the_rehearsal_has_not_read)
 	struct dp_snap_thread *t = dp_extract_thread(x, &s.thread, again);
 	cr_assert(stopped_variable(stopped_frame(t, "stand")->variables, "list")->children);
 	cr_assert_eq(nmissing, 0, "%zu of %zu pages were not rehearsed", nmissing, npages);
-	/* Two nodes of three pages with what they lead to, the fan, its leaves, the own ones. */
+	/* Two nodes of three pages and the objects that they point to, the fan, its leaves, and its own pages. */
 	cr_assert_geq(before, 2 * (3 + 7) + 1 + FANS + 2);
 	dp_snapshot_destroy(again);
 	end(world, x);
@@ -155,7 +155,7 @@ Test(reach, a_rehearsal_goes_no_further_than_a_snapshot_would)
 	struct dp_extract *x;
 	const struct dp_extract_options options = {.limits = {.variables = 32, .frames = 4}};
 	rehearse(&options, &world, &x);
-	cr_assert_lt(npages, FANS, "%zu pages", npages); /* of the fan alone it would be all leaves */
+	cr_assert_lt(npages, FANS, "%zu pages", npages); /* without limits, the fan alone would be all leaves */
 	end(world, x);
 }
 
@@ -163,7 +163,7 @@ Test(reach, the_same_object_is_looked_at_once)
 {
 	struct dp_debug_ctx *world;
 	struct dp_extract *x;
-	/* Two nodes, each of which leads to the other by two ways: to that depth it would be for ever. */
+	/* Two nodes, each of which leads to the other in two ways: to this depth a repeated visit would never end. */
 	const struct dp_extract_options options = {.limits = {.fault_depth = 1000, .nesting = 64, .variables = 1000000}};
 	const uint64_t most = dp_limits_filled(&options.limits).bytes / sizeof(struct dp_snap_variable);
 	rehearse(&options, &world, &x);

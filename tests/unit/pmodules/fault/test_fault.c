@@ -166,7 +166,7 @@ Test(fault, a_register_that_says_where_the_divisor_is_was_not_zero)
 	stopped_fini(&s);
 }
 
-/* As the runtime of C++ names them. */
+/* Named as in the C++ runtime. */
 __attribute__((noinline)) static void terminate(void) __asm__("_ZSt9terminatev");
 __attribute__((noinline)) static void terminate(void)
 {

@@ -8,7 +8,7 @@
 static const struct {
 	const char *text, *bytes;
 	size_t n;
-	uint64_t address; /* that the kernel names */
+	uint64_t address; /* the address that the kernel reports */
 	const char *access, *reg;
 } forms[] = {
         {"mov 8(%rax),%ecx", "\x8b\x48\x08", 3, 0x104d, "read of 4 bytes at 0x104d", "rax"},

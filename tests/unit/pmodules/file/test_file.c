@@ -157,7 +157,7 @@ Test(file, every_field_is_documented)
 		is_documented(read_document(), records[i]);
 }
 
-/* In a directory where others may write, for a name that they can foresee. Opened for writing it would stop dynprobe as well. */
+/* In a directory where others may write, under a predictable name. Opening a fifo for writing would also block dynprobe. */
 Test(file, a_pipe_in_the_place_of_a_chosen_name_gets_nothing, .timeout = 20)
 {
 	char dir[] = "/tmp/dynprobe-file-XXXXXX", path[64];
@@ -173,7 +173,7 @@ Test(file, a_pipe_in_the_place_of_a_chosen_name_gets_nothing, .timeout = 20)
 	dp_snapshot_destroy(s);
 }
 
-/* ---- variables have code of their own, which has to say what their table says */
+/* ---- the hand-written code for variables must agree with their table */
 
 static void encode(const struct dp_snapshot *s, bool by_table, struct dp_buf *to)
 {
@@ -183,7 +183,7 @@ static void encode(const struct dp_snapshot *s, bool by_table, struct dp_buf *to
 	cr_assert(!to->failed);
 }
 
-/* One member after the other alone, so that none hides behind another; then what full ones have. */
+/* Sets one member at a time, so that none hides another; helper_full() sets all. */
 static void set_member(struct dp_snap_variable *v, const struct dp_store_row *row)
 {
 	static const uint64_t large = 0x0102030405060708;
@@ -224,7 +224,7 @@ Test(file, variables_are_written_as_their_table_says)
 	dp_snapshot_destroy(s);
 }
 
-/* More texts than any table begins with, of all lengths about those that are treated otherwise. */
+/* More strings than any table starts with, of all lengths around the special cases. */
 Test(file, texts_are_told_apart_however_many)
 {
 	enum { TEXTS = 20000 };
@@ -239,7 +239,7 @@ Test(file, texts_are_told_apart_however_many)
 	dp_file_strings_destroy(t);
 }
 
-/* Pieces are compressed one after the other: nothing may be lost between two of them. */
+/* Pieces are compressed one after the other: nothing may be lost between two. */
 Test(file, sections_of_many_pieces_come_back)
 {
 	struct dp_snapshot *s = dp_snapshot_create(), *back;

@@ -13,7 +13,7 @@ struct part {
 	uint32_t tag, flags;
 	const void *bytes;
 	size_t n;
-	uint64_t raw; /* 0: n */
+	uint64_t raw; /* 0: the same as n */
 };
 
 static void seal(struct dp_buf *b)
@@ -54,7 +54,7 @@ static struct dp_snapshot *read_all(struct dp_buf *b)
 	return s;
 }
 
-/* Refused with that tag, words and nothing left behind. */
+/* Refused with this tag and these words, and without leaks. */
 static void refused(struct dp_buf *b, const char *words)
 {
 	struct dp_snapshot *s = NULL;
@@ -75,7 +75,9 @@ static void refused(struct dp_buf *b, const char *words)
 
 Test(file_hostile, what_newer_writers_add_is_passed_over)
 {
-	/* Unknown fields of every form, in the texts, the snapshot and a thread; and unknown sections, one in an unknown packing.
+	/*
+	 * Unknown fields of every form, in the strings, the snapshot and a thread; and unknown sections, one with an unknown
+	 * packing.
 	 */
 	static const char texts[] = "\x10\x05"
 	                            "\x0a\x03"
@@ -107,7 +109,7 @@ Test(file_hostile, what_newer_writers_add_is_passed_over)
 	                             {TAG("HEAD"), 0, head, sizeof(head) - 1, 0},
 	                             {TAG("STRS"), 0, texts, sizeof(texts) - 1, 0}};
 	struct dp_buf bad_head = file_of(parts, 5);
-	refused(&bad_head, "field's wire type does not fit"); /* mode as bytes: no newer writer may do that */
+	refused(&bad_head, "field's wire type does not fit"); /* mode as bytes: a newer writer may not change a wire type */
 	const char good[] = "\xf8\x3f\x01"
 	                    "\x28\xf6\x01"
 	                    "\xfd\x3f"
@@ -125,7 +127,7 @@ Test(file_hostile, what_newer_writers_add_is_passed_over)
 	cr_assert_str_eq(s->application, "abc");
 	cr_assert(s->threads && s->nthreads == 1 && s->threads->tid == 42 && s->threads->is_fault);
 	cr_assert_str_eq(s->threads->name, "z");
-	/* What an older writer did not know is as usual. */
+	/* Fields that an older writer did not know have their defaults. */
 	cr_assert(s->threads->state == '?' && s->threads->syscall == -1 && !s->threads->fault_reason && s->process_state == '?');
 	cr_assert(!strcmp(s->hostname, "") && s->argv && !s->argv[0] && !s->environ && !s->probe);
 	dp_snapshot_destroy(s);
@@ -260,13 +262,13 @@ static struct dp_buf packed(const char *name, const struct dp_buf *raw, unsigned
 Test(file_hostile, a_few_bytes_do_not_become_gigabytes)
 {
 	struct dp_buf raw = {0};
-	for (unsigned i = 0; i < (8u << 20) + 1; i++) /* empty globals: 3 bytes each, some 300 in memory */
+	for (unsigned i = 0; i < (8u << 20) + 1; i++) /* empty globals: 3 bytes each, about 300 in memory */
 		dp_buf_put(&raw, "\x92\x03\x00", 3);
 	struct dp_buf b = packed("GLOB", &raw, 1);
 	cr_assert_lt(b.len, 10000);
 	refused(&b, "256 MiB");
 	memset(raw.data, 0, raw.len);
-	b = packed("STRS", &raw, 16); /* as many as the table may name, of the same bytes */
+	b = packed("STRS", &raw, 16); /* the same zeros 16 times */
 	refused(&b, "larger than the limit");
 	raw.len = 0;
 	for (unsigned i = 0; i < (8u << 20) + 1; i++)

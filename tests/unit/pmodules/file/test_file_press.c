@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads write one file: nothing is lost, out of order or done twice, and the program's signals are unchanged. */
+/* Two threads write one file: nothing is lost, reordered or written twice, and the program's signals are unchanged. */
 #include "helper_snapshot.h"
 #include "pmodules/file/file.h"
 #include "pmodules/file/file_press.h"
@@ -56,7 +56,7 @@ Test(press, each_piece_is_worked_on_once_in_order_by_a_thread_that_takes_no_sign
 	cr_assert(!sigismember(&mine, SIGINT));
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it needs room for itself */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer needs address space */
 Test(press, without_another_thread_the_work_is_done_at_once)
 {
 	struct seen s = {0};
@@ -65,7 +65,7 @@ Test(press, without_another_thread_the_work_is_done_at_once)
 	getrlimit(RLIMIT_AS, &was);
 	const struct rlimit none = {.rlim_cur = 1, .rlim_max = was.rlim_max};
 	void *room = malloc(64);
-	free(room); /* which the piece gets: there will be no more */
+	free(room); /* the piece reuses this block: no other allocation will succeed */
 	cr_assert(!setrlimit(RLIMIT_AS, &none));
 	give_all(&s, &p);
 	dp_press_fini(&p);
@@ -84,7 +84,7 @@ Test(press, a_thread_to_whom_nothing_was_given_is_none)
 	cr_assert(!p.tried && !s.n);
 }
 
-/* More than a piece of threads, and other sections behind them. */
+/* More threads than one piece holds, and other sections after them. */
 Test(press, a_snapshot_of_many_pieces_comes_back)
 {
 	struct dp_snapshot *s = helper_full(), *back = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DWARF expressions with both back ends: values in a frame, computations at a site. The results must be equal, and each must
+ * DWARF expressions with both back ends: values in a frame, and computations at a site. The results must be equal, and each must
  * end.
  */
 #include "agent/abi.h"
@@ -69,7 +69,7 @@ static const char *by_number(const Dwarf_Op *ops, size_t n, uint64_t *ret)
 	return dp_eval_number(&e, ops, n, ret);
 }
 
-/* What the stub would compute; false: it would find that it cannot. */
+/* The value that the stub would compute; false: the stub would report a failure. */
 static const char *by_stub(Dwarf_Op *ops, size_t n, uint64_t *ret, bool *done)
 {
 	struct dp_scope s = {.cfa_asked = true};
@@ -85,7 +85,7 @@ static const char *by_stub(Dwarf_Op *ops, size_t n, uint64_t *ret, bool *done)
 	return e ? NULL : absent;
 }
 
-/* Operations as they stand in the file: their offsets count, for jumps. */
+/* Gives each operation the offset that it has in a file, for jumps. */
 static void lay_out(Dwarf_Op *ops, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -179,18 +179,18 @@ Test(dwarf_machine, jumps_lead_where_they_say)
 	EXPECT(5, OP(lit1), OP1(bra, 3), OP(lit9), OP(lit5));
 	EXPECT(9, OP(lit9), OP(lit0), OP1(bra, 3), OP(nop), OP(nop));
 	EXPECT(4, OP(lit4), OP1(skip, 3), OP(drop));
-	/* To the top; three rounds: 3 + 2 + 1. */
+	/* A counting loop with a jump back; three rounds: 3 + 2 + 1. */
 	EXPECT(6, OP(lit0), OP(lit3), OP(swap), OP(over), OP(plus), OP(swap), OP(lit1), OP(minus), OP(dup), OP1(bra, -3 * 8),
 	       OP(drop));
 }
 
-/* ---- what must not be believed ------------------------------------------------------------------------------------------ */
+/* ---- expressions to refuse ---------------------------------------------------------------------------------------------- */
 
 Test(dwarf_machine, an_expression_without_end_ends)
 {
 	FAIL(DP_ABSENT_ENDLESS, OP1(skip, -3));
 	FAIL(DP_ABSENT_ENDLESS, OP(lit1), OP(dup), OP1(bra, -6));
-	FAIL(DP_ABSENT_UNKNOWN, OP(lit1), OP(dup), OP1(skip, -6)); /* the stack is full first */
+	FAIL(DP_ABSENT_UNKNOWN, OP(lit1), OP(dup), OP1(skip, -6)); /* the stack overflows first */
 	FAIL(DP_ABSENT_UNKNOWN, OP(lit1), OP1(skip, -4), OP(nop)); /* into the middle of an operation */
 }
 
@@ -216,7 +216,7 @@ Test(dwarf_machine, what_is_not_known_is_not_guessed)
 {
 	FAIL(DP_ABSENT_UNKNOWN, {.atom = 0xff});
 	FAIL(DP_ABSENT_UNKNOWN, OP(lit1), OP(xderef));
-	FAIL(DP_ABSENT_UNKNOWN, OP1(addr, 0x1000)); /* of no module */
+	FAIL(DP_ABSENT_UNKNOWN, OP1(addr, 0x1000)); /* in no module */
 	FAIL("the memory that holds its location cannot be read", OP(lit0), OP(deref));
 	FAIL(DP_ABSENT_OPTIMIZED, {.atom = DW_OP_bregx, .number = 77});
 	frame.regs.known &= ~(1u << RBX);
@@ -296,14 +296,14 @@ Test(dwarf_machine, a_register_is_a_place_of_its_own_size)
 	v = place_of(general, 1, 16);
 	cr_expect_eq(v.where, DP_VALUE_NOWHERE);
 	v = place_of(vector, 1, 16);
-	cr_expect_eq(v.where, DP_VALUE_NOWHERE); /* not kept of this frame */
+	cr_expect_eq(v.where, DP_VALUE_NOWHERE); /* this frame's value was not preserved */
 	frame.xmm = xmm;
 	v = place_of(vector, 1, 16);
 	cr_expect_arr_eq(v.bytes, xmm[1], 16);
 	frame.xmm = NULL;
 }
 
-/* ---- any expression ----------------------------------------------------------------------------------------------------- */
+/* ---- random expressions ------------------------------------------------------------------------------------------------- */
 
 static unsigned next(uint64_t *seed, unsigned n)
 {
@@ -343,9 +343,9 @@ Test(dwarf_machine, both_back_ends_mean_the_same)
 		lay_out(ops, n);
 		const char *why = by_number(ops, n, &v);
 		if (by_stub(ops, n, &stub, &done) || !done)
-			continue; /* a shift by what is not known yet, a load that fails */
+			continue; /* a shift by a value that is not known yet, or a load that fails */
 		if (why && (!strcmp(why, DP_ABSENT_DIVIDES) || strstr(why, "cannot be read")))
-			continue; /* of what is dropped later, which a stub never looks at */
+			continue; /* in a value that is dropped later, which a stub never computes */
 		both++;
 		cr_assert_null(why, "program of seed %" PRIu64 ": %s", from, why);
 		cr_assert_eq(v, stub, "program of seed %" PRIu64 ": 0x%" PRIx64 ", by the stub 0x%" PRIx64, from, v, stub);

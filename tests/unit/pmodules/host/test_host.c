@@ -53,7 +53,7 @@ static void run(struct dp_error *(*load)(struct pmodule *m))
 
 /* ---- matching ----------------------------------------------------------------------------------------------------------- */
 
-/* One object is used for two registrations, as the tutorial does: the first keeps what it had. */
+/* One object is used for two registrations, as in the tutorial: the first keeps its contents. */
 REGISTERS(load_reuse, pmodule_match_add_frame_symbol(x, "inner", PMODULE_MATCH_EXACT);
           ok &= pmodule_frame_event_add(m, x, note_symbol); pmodule_match_reset(x);
           pmodule_match_add_frame_symbol(x, "outer", PMODULE_MATCH_EXACT); ok &= pmodule_frame_event_add(m, x, note_symbol);)

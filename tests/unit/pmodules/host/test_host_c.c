@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define AMPLE UINT64_C(10000000000) /* for what is not about time, on a busy machine too */
+#define AMPLE UINT64_C(10000000000) /* for tests that are not about time, on a busy machine too */
 
 static struct log log_;
 static struct model model;
@@ -123,7 +123,7 @@ static void loop(const char *how)
 	cr_assert_eq(count_notes(model.worker->notes, "before"), 1);
 	cr_assert_eq(count_notes(model.idle->notes, "before"), 0, "cut off for the rest of the snapshot");
 	dp_host_begin(h, model.s);
-	dp_host_postattach(h); /* the next snapshot may have it again */
+	dp_host_postattach(h); /* the next snapshot has a new time limit */
 	cr_assert_eq(attribute_int(model.s, "misbehave.postattach"), 1);
 	dp_host_end(h);
 	done(h);
@@ -165,7 +165,7 @@ Test(c_module, err_says_its_reason_and_ends_the_module_alone)
 	done(h);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* it keeps books of threads, and of how they end */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer tracks threads and their ends */
 Test(c_module, exit_in_a_thread_of_its_own_ends_that_thread)
 {
 	struct dp_host *h = loaded("misbehave", "misbehave:how,exit-thread", (struct dp_host_options){.budget_ns = AMPLE});
@@ -185,7 +185,7 @@ Test(c_module, threads_of_its_own_end_as_they_like)
 }
 #endif
 
-/* The status of a tool in which the module does that. */
+/* The exit status of a tool in which the module misbehaves as `option` says. */
 static int status_of(const char *option, uint64_t budget_ns)
 {
 	int status;
@@ -200,13 +200,13 @@ static int status_of(const char *option, uint64_t budget_ns)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The tool ends, and what it holds goes on: that is better than to hold it for ever. */
+/* The tool ends, and the process that it holds continues: that is better than to hold it forever. */
 Test(c_module, one_that_is_stuck_in_a_call_ends_the_tool)
 {
 	cr_assert_eq(status_of("misbehave:how,stuck", 1000000), 125);
 }
 
-/* Where exit() cannot be undone the tool does not end as if all were well. */
+/* Where exit() cannot be undone, the tool must not end with status 0. */
 Test(c_module, exit_inside_of_libc_ends_the_tool_with_its_own_status)
 {
 	cr_assert_eq(status_of("misbehave:how,exit-libc", 0), 125);

@@ -7,7 +7,7 @@ TestSuite(lua_hostile, .timeout = 120);
 #define MODULE(body)                                                                                                             \
 	"pmodule.define{id='m', load=function() pmodule.register(pmodule.event.postattach, function(bt) " body " end) end}"
 
-/* ---- what is refused ---------------------------------------------------------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------------------------------------------------------- */
 
 Test(lua_hostile, a_file_that_is_no_module_is_refused)
 {
@@ -58,7 +58,7 @@ Test(lua_hostile, unknown_names_are_errors_that_suggest)
 	lua_expect_error(MODULE("bt().tid(bt)"), "thread expected, got backtrace");
 }
 
-/* ---- errors stay where they are ----------------------------------------------------------------------------------------- */
+/* ---- errors are contained ----------------------------------------------------------------------------------------------- */
 
 Test(lua_hostile, an_error_in_one_callback_stops_that_callback_alone)
 {
@@ -160,7 +160,7 @@ Test(lua_hostile, what_it_says_is_no_command_to_the_terminal)
 
 /* ---- time and memory ---------------------------------------------------------------------------------------------------- */
 
-/* Cut off, and the callback of another module runs all the same. */
+/* Its callback is cut off, and another module's callback still runs. */
 static void expect_cut_off(const char *body)
 {
 	static struct lua_run r;
@@ -219,6 +219,6 @@ Test(lua_hostile, memory_has_an_end)
 	lua_expect_error(MODULE("string.rep('x', 1 << 62)"), "resulting string too large");
 	lua_expect_error(MODULE("local t = {} for i = 1, 1 << 30 do t[i] = {} end"), "a module's limit is 64 MiB");
 	lua_expect_error("x = string.rep('x', 1 << 30)", "a module's limit is 64 MiB");
-	lua_expect_error(MODULE("local function f() return 1 + f() end f()"), "error: [m]"); /* of stack, or of memory */
+	lua_expect_error(MODULE("local function f() return 1 + f() end f()"), "error: [m]"); /* of stack or of memory */
 	lua_expect_error(MODULE("local function f() return coroutine.wrap(f)() end f()"), "C stack overflow");
 }

@@ -9,8 +9,8 @@
 TestSuite(lua_pattern, .timeout = 120);
 
 /*
- * Patterns and subjects put together at random from pieces that mean something, by Lua's functions and by ours. Repetitions at the
- * end of every second pattern make it too long for the module's own state.
+ * Random patterns and subjects, made of meaningful pieces, with Lua's functions and with ours. Repetitions at the end of every
+ * second pattern make it too long for the module's own state.
  */
 static const char compare_all[] =
         "local pieces = {'a', 'b', '.', '%a', '%A', '[ab]', '[^a]', '[a-c]', '[]]', '[%w-]', '*', '+', '-', '?', '(', ')', '()', "
@@ -90,7 +90,7 @@ Test(lua_pattern, searches_give_what_those_of_lua_give)
 	dp_guard_off();
 }
 
-/* Of a module that has 2 ms. Without a bound each of them takes minutes at least. */
+/* For a module with a limit of 2 ms. Without a limit, each of these takes minutes at least. */
 static void expect_cut_off(const char *body)
 {
 	static struct lua_run r;

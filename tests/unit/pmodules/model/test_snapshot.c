@@ -59,7 +59,7 @@ Test(snapshot, the_last_value_of_an_attribute_wins)
 	dp_snapshot_destroy(s);
 }
 
-/* With a list that is walked for each this would take minutes. */
+/* If each insertion walked a list, this would take minutes. */
 Test(snapshot, a_hundred_thousand_attributes_and_tags_are_no_burden, .timeout = 20)
 {
 	struct dp_snapshot *s = dp_snapshot_create();

@@ -95,7 +95,7 @@ static struct dp_error *open_bytes(const void *bytes, size_t n, struct dp_core *
 	return err;
 }
 
-/* Everything that may be asked of one. */
+/* Calls everything that reads a core. */
 static void use(struct dp_core *c)
 {
 	struct dp_stopped_thread *t = NULL;
@@ -174,7 +174,7 @@ Test(core, wrong_words_anywhere_do_no_harm)
 		}
 }
 
-/* Small, and 2 GiB to whoever reads each of its segments. */
+/* A small file, but 2 GiB to a reader that reads each of its segments. */
 Test(core, notes_that_are_named_many_times_are_not_read_many_times_DP_BAD_CORE)
 {
 	enum { SEGMENTS = 2048, NOTES = 1 << 20, AT = sizeof(Elf64_Ehdr) + SEGMENTS * sizeof(Elf64_Phdr) };

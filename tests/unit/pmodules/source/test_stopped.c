@@ -17,11 +17,11 @@
 
 #define MARK UINT64_C(0x1122334455660000)
 
-struct shared { /* between the child and us */
+struct shared { /* shared by the child and the test */
 	atomic_uint ready;
 	pid_t waiter;
 };
-struct private_words { /* in a page of its own, of the child alone */
+struct private_words { /* in a page of its own, private to the child */
 	uint64_t before, after;
 } __attribute__((aligned(4096)));
 
@@ -146,7 +146,7 @@ Test(stopped, stop_shows_registers_and_memory_of_one_moment)
 	const uint64_t before = word_at(s, &words.before, &late);
 	cr_expect(!late && dp_stopped_is_held(s));
 	dp_stopped_release(s);
-	const uint64_t after = word_at(s, &words.after, &late); /* of the same page: kept */
+	const uint64_t after = word_at(s, &words.after, &late); /* on the same page, which is cached */
 	cr_expect(!late);
 	cr_expect(before - after <= 1, "%llu %llu", (unsigned long long)before, (unsigned long long)after);
 	struct dp_stopped_times times;
@@ -193,7 +193,7 @@ Test(stopped, a_second_hold_reads_at_once_what_the_first_missed)
 	kill_child(pid);
 }
 
-/* The copy stands while the program counts on; the program's wait() does not see it, and no zombie is left. */
+/* The copy exists while the program continues; the program's wait() does not see it, and no zombie is left. */
 Test(stopped, fork_is_a_moment_that_lasts_and_leaves_no_child)
 {
 	const pid_t pid = child();
@@ -219,7 +219,7 @@ Test(stopped, fork_is_a_moment_that_lasts_and_leaves_no_child)
 	kill_child(pid);
 }
 
-/* In so short a pause a busy machine may give not every thread a processor to stop on. */
+/* In such a short pause a busy machine may not give every thread a processor to stop on. */
 static void hold_in_time(struct dp_stopped *s)
 {
 	struct dp_error *err = dp_stopped_hold(s);
@@ -303,7 +303,7 @@ static void let_go(void *data)
 	hit_seen.gone++;
 }
 
-/* The others need not stand all the time in which sense is made of what was read: the hit's thread does not move in between. */
+/* The other threads may run while dynprobe interprets the data: the hit's thread does not move in between. */
 Test(stopped, the_thread_of_a_hit_is_there_for_several_holds)
 {
 	const pid_t pid = child();

@@ -25,7 +25,7 @@ struct shared {
 	int result;
 };
 static struct shared *shared;
-static int end_of_it[2]; /* the child alone has it open for writing */
+static int end_of_it[2]; /* only the child has it open for writing */
 
 static pid_t child(void (*run)(void))
 {
@@ -76,7 +76,7 @@ static long number_in(const char *format, pid_t pid)
 	return strtol(text, NULL, 10);
 }
 
-/* A server that ends is to find its port free, and its lock, while somebody still reads in its copy. */
+/* When a server ends, its port and its lock must be free, although its copy is still being read. */
 Test(stopped_copy, a_process_that_ends_leaves_no_descriptor_open_in_its_copy)
 {
 	const pid_t pid = child(is_ready);
@@ -163,7 +163,7 @@ static void have_much_memory(void)
 	is_ready();
 }
 
-/* A fork cannot be broken off; but nobody is held for it beyond what was allowed, and half a copy is none. */
+/* A fork cannot be aborted; but the process is not held beyond its limit, and a partial copy is not used. */
 Test(stopped_copy, a_fork_that_takes_longer_than_the_pause_gives_no_copy)
 {
 	const pid_t pid = child(have_much_memory);
@@ -182,7 +182,7 @@ Test(stopped_copy, a_fork_that_takes_longer_than_the_pause_gives_no_copy)
 	kill_child(pid);
 }
 
-/* ---- a tool that is killed while the copy stands ------------------------------------------------------------------------ */
+/* ---- a tool that is killed while the copy exists ------------------------------------------------------------------------ */
 
 static pid_t tool_with_a_copy(pid_t pid)
 {

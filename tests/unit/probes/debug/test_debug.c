@@ -54,7 +54,7 @@ static void expect_good(struct dp_image *image)
 static void expect_none(struct dp_image *image, const char *part)
 {
 	struct dp_debug *debug = NULL;
-	for (int i = 0; i < 2; i++) { /* the answer is kept */
+	for (int i = 0; i < 2; i++) { /* the result is cached */
 		struct dp_error *err = open_of(image, &debug);
 		cr_assert(err && err->tag == DP_TAG_NO_DEBUG_INFO);
 		cr_assert(strstr(err->message, part), "'%s' is not in: %s", part, err->message);
@@ -90,7 +90,7 @@ Test(debug, every_way_that_compilers_write_it)
 			continue;
 		cr_log_info("%s", ways[i]);
 		build(ways[i]);
-		if (strstr(ways[i], "-flto")) { /* its units are called otherwise */
+		if (strstr(ways[i], "-flto")) { /* its units have other names */
 			struct dp_debug *debug = NULL;
 			struct dp_image *image = image_of("prog", BASE);
 			cr_assert_null(open_of(image, &debug));
@@ -100,8 +100,7 @@ Test(debug, every_way_that_compilers_write_it)
 	}
 }
 
-/* Two units; then the table of units by address says of each that it has the other one's code, is no table, lacks one, is away.
- */
+/* Two units. Then .debug_aranges is wrong: it swaps the two units, is garbage, lacks one, or is missing. */
 Test(debug, a_table_of_units_by_address_that_lies_or_lacks_some_is_not_believed)
 {
 	write_file("prog.c", source);
@@ -152,7 +151,7 @@ Test(debug, the_file_of_another_build_is_not_taken)
 	expect_none(image_of("prog", BASE), "no matching 'prog.debug'");
 }
 
-/* The image of scratch()/root/bin/prog as a process in a container with that root sees it. */
+/* The image of scratch()/root/bin/prog, as a process in a container with this root sees it. */
 static struct dp_image *image_below_root(void)
 {
 	char path[320], root[300], *text;
@@ -245,7 +244,7 @@ static void walk(struct dp_image *image)
 	dp_spec_fini(&spec);
 }
 
-/* Every byte of the sections in turn would take too long: many places, several values, and cut files. */
+/* Every byte of the sections would take too long: many places, several values, and cut files. */
 Test(debug, damaged_information_is_an_error_or_less_information, .timeout = 120)
 {
 	char path[300];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache of a debug file has what libdw unpacked; damaged, foreign, older files and those of other files are not used. */
+/* The cache of a debug file has the data that libdw unpacked; damaged, older, other users' and other files' entries are not used.
+ */
 #include "helper_elf.h"
 #include "probes/debug/debug_cache.h"
 #include "probes/debug/debug_internal.h"
@@ -28,7 +29,7 @@ static struct dp_debug_key key_of_file(void)
 	return key;
 }
 
-/* Opened as debug information is; is it from what was kept? */
+/* Opens debug information as usual; was it read from the cache? */
 static bool opens_kept(void)
 {
 	struct dp_debug_file f;
@@ -126,7 +127,7 @@ Test(debug_cache, what_others_can_write_or_lead_elsewhere_is_not_believed)
 Test(debug_cache, where_nothing_can_be_kept_it_is_opened_all_the_same)
 {
 	char dir[128];
-	snprintf(dir, sizeof(dir), "%s/packed/x", scratch()); /* below a file */
+	snprintf(dir, sizeof(dir), "%s/packed/x", scratch()); /* below a regular file */
 	dp_debug_cache_dir(dir);
 	cr_assert_not(opens_kept());
 	cr_assert_not(opens_kept());

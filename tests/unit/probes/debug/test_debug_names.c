@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The byte search for a name leaves out no unit that has it, however the name is written, and does leave out others. */
+/* The byte search for a name finds every unit that has it, however the name is written, and skips most others. */
 #include "helper_elf.h"
 #include "probes/debug/debug_names.h"
 
@@ -41,7 +41,7 @@ static bool declares(Dwarf_Die *unit, const char *name)
 	return false;
 }
 
-/* The number of units that were marked without reason. */
+/* Returns the number of units that were marked although they do not have the name. */
 static size_t check(struct dp_debug *debug, const char *name, const char *way)
 {
 	struct dp_debug_units units;
@@ -61,7 +61,7 @@ static size_t check(struct dp_debug *debug, const char *name, const char *way)
 	return needless;
 }
 
-/* The number of units whose line tables were thought to have lines of the file. */
+/* Returns the number of units that were marked as having lines of the file. */
 static size_t check_file(struct dp_debug *debug, const char *file, const char *way)
 {
 	struct dp_debug_units units;
@@ -100,7 +100,7 @@ static void check_way(const char *command, bool exact, bool dwz)
 	cr_assert_null(err, "%s", err ? err->message : "");
 	for (size_t i = 0; i < NAMES; i++) {
 		const size_t needless = check(debug, names[i], command);
-		/* Four bytes may be there by chance. */
+		/* Short names may occur by chance. */
 		if (exact && strlen(names[i]) > 2)
 			cr_assert_leq(needless, 1, "%s: '%s' was thought to be in %zu more units", command, names[i], needless);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of --printf: how it is parsed, and that a wrong one is refused on the command line. */
+/* The format of --printf: how it is parsed, and that an invalid one is refused on the command line. */
 #include "probes/expr/syntax/printf_form.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +20,7 @@ Test(printf_form, is_taken_apart_at_commas_of_its_own)
 	dp_printf_destroy(f);
 }
 
-/* The literal operator of C++ is a name. */
+/* C++'s literal operator is part of a name. */
 Test(printf_form, a_quote_that_no_blank_precedes_belongs_to_the_name)
 {
 	cr_expect_eq(dp_printf_begins("operator\"\"_km"), 0);

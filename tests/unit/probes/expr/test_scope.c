@@ -103,7 +103,7 @@ Test(scope, computes_as_c_does)
 		             (long long)eval(values[i].text));
 }
 
-/* As an integer 0.5 is 0, and would choose nothing. */
+/* As an integer, 0.5 would be 0, and thus false. */
 static const struct {
 	const char *text;
 	bool is_true;
@@ -116,7 +116,7 @@ static const struct {
         {"0.0", false},
         {"-0.0", false},
         {"rdi * 0.0", false},
-        {"rdi * 0.0 / 0.0", true}, /* not a number is not 0 */
+        {"rdi * 0.0 / 0.0", true}, /* NaN is not 0 */
         {"rdi * 0.1", true},
         {"(float)rdi / 10", true},
         {"!0.5", false},
@@ -242,7 +242,7 @@ Test(scope, names_without_a_program_are_refused_DP_NO_DEBUG_INFO)
 	dp_error_destroy(err);
 }
 
-/* Words of the language in any order, and bytes that are none: an error or a meaning, never a crash. */
+/* Words of the language in any order, and invalid bytes: an error or an expression, never a crash. */
 Test(scope, garbage_is_refused_or_computed)
 {
 	static const char *const words[] = {"rdi", "1", "(", ")",     "*",        "&",      "->",  ".",    "x",

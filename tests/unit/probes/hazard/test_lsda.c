@@ -68,7 +68,7 @@ Test(lsda, module_without_tables_has_no_pads)
 	dp_image_destroy(image);
 }
 
-/* The compiler's own listing is the oracle: each call-site row of .gcc_except_table names its pad as a label. */
+/* The oracle is the compiler's own listing: each call-site row of .gcc_except_table names its pad as a label. */
 Test(lsda, pads_of_compiled_cpp_lie_in_their_functions)
 {
 	write_file("x.cc",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that a program can unload must not be taken for text that it cannot: it is patched with all threads held. */
+/* Text that a program can unload must not be taken for text that it cannot: it is patched with all threads stopped. */
 #include "helper_elf.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ Test(never_unloaded, not_what_dlopen_brings_nor_what_that_needs)
 	dp_image_destroy(image);
 }
 
-/* As dlmopen() makes it, or a plugin that borrows a name: which of the two the program needs is not known. */
+/* As with dlmopen(), or with a plugin of the same name: it is unknown which of the two the program needs. */
 Test(never_unloaded, neither_of_two_with_one_name)
 {
 	write_file("fake.c", "int fake(int x) { return x + 1; }\n");

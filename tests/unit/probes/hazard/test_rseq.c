@@ -49,7 +49,7 @@ Test(rseq, most_modules_have_none)
 	dp_image_destroy(image);
 }
 
-/* By the labels of the libraries, which may be the file's second pair: the range ends where the second label stands. */
+/* Finds the range by the libraries' labels, of which the file may have the second pair: it ends at the second label. */
 static void expect_labels(const char *from, const char *to, size_t i)
 {
 	char text[512];

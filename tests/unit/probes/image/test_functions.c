@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of functions: each address once, no name lost, no plain labels, and complete in stripped files. */
+/* Lists of functions: each address once, all names present, no plain labels, and complete in stripped files. */
 #include "helper_elf.h"
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Renewing an image: maps come and go while modules stay; the image follows, or says that it cannot. */
+/* Renewing an image: mappings come and go while modules stay; the image follows, or says that it cannot. */
 #include "probes/image/image.h"
 
 #include <criterion/criterion.h>

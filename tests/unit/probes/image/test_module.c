@@ -17,7 +17,7 @@ static void *load(const char *name)
 	return lib;
 }
 
-/* All text of the module around `inside`, against our own memory. */
+/* Compares all text of the module around `inside` with our own memory. */
 static void compare_text(struct dp_image *image, const void *inside)
 {
 	dp_addr start, end, at = dp_addr_of((uintptr_t)inside);

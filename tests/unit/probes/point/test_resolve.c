@@ -194,7 +194,7 @@ Test(resolve, VDSO_is_refused_by_name_and_by_address)
 	dp_image_destroy(image);
 }
 
-/* A second process, stopped in main or later, and its image seen from outside. */
+/* A second process, stopped in main or later, and its image as seen from outside. */
 static struct dp_image *image_of_child(const char *const argv[], pid_t *pid)
 {
 	static char maps[1 << 20];

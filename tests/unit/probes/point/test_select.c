@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The names in ascending addresses, with blanks between them; the error's tag name where there is an error. */
+/* The names in ascending order of addresses, separated by blanks; or the error's tag name. */
 static const char *selected(struct dp_image *image, const char *text, const char *except)
 {
 	static char names[4096];
@@ -121,7 +121,7 @@ Test(select, the_executable_is_a_out_as_well)
 	dp_image_destroy(image);
 }
 
-/* DP_TAG_COUNT: it is found. */
+/* DP_TAG_COUNT: it was found. */
 static enum dp_tag tag_of(struct dp_image *image, const char *text)
 {
 	struct dp_site site;
@@ -149,7 +149,7 @@ Test(select, the_executable_answers_to_what_the_process_calls_itself)
 
 /* ---- spelling ------------------------------------------------------------------------------------------------------ */
 
-/* What a spec is spelled as names the same place again. */
+/* The spelling of a spec must resolve to the same place. */
 static void reads_back(struct dp_image *image, const char *text, uint64_t offset, const char *expected)
 {
 	struct dp_site site;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands of markers mean what the assembler means; an unknown one is never taken for something else. */
+/* Operands of markers have the assembler's meaning; an unknown one is never taken for another. */
 #include "helper_elf.h"
 #include "probes/point/usdt/usdt.h"
 
@@ -43,7 +43,7 @@ Test(usdt, registers_have_their_part_and_sign)
 	cr_assert(a.base == R12 && a.size == 8);
 	a = one("-1@%r12b");
 	cr_assert(a.base == R12 && a.size == 1 && a.is_signed);
-	a = one("8@%bl"); /* no more is known than the register holds */
+	a = one("8@%bl"); /* limited by the register's size */
 	cr_assert(a.base == RBX && a.size == 1);
 	a = one("8f@%xmm13");
 	cr_assert(a.xmm && a.is_float && a.base == 13 && a.size == 8);

@@ -94,7 +94,7 @@ Test(fields_decode, variable_lengths_and_trailing_padding)
 
 static void damaged(const struct dp_fields *f, const void *bytes, size_t n)
 {
-	uint8_t *exact = malloc(n + !n); /* so that a sanitizer sees a step too far */
+	uint8_t *exact = malloc(n + !n); /* so that a sanitizer sees a read past the end */
 	struct seen s = {0};
 	if (n)
 		memcpy(exact, bytes, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions without an unwind table get rows from stack-effect analysis; those with one keep theirs, and code between
- * functions has none.
+ * Functions without an unwind table get rows from stack-effect analysis; those with one keep theirs; code between functions has
+ * none.
  */
 #include "agent/unwind/unwind.h"
 #include "probes/probes.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The second has no size of its own: it reaches to the third, which has a table. */
+/* The second has no size: it extends to the third, which has a table. */
 __asm__(".pushsection .text.bare, \"ax\", @progbits\n"
         ".p2align 4\n"
         ".type bare_sized, @function\n"
@@ -35,7 +35,7 @@ extern const uint8_t bare_sized[], between[], bare_sizeless[], described[];
 static size_t sizes[2];
 static int followed_described;
 
-/* Says of the two that the CFA is rsp + 1000, and from the second byte on 2000. */
+/* Reports for the two that the CFA is rsp + 1000, and from the second byte on rsp + 2000. */
 static void follow(const uint8_t *code, size_t n, dp_unwind_each each, void *data)
 {
 	struct dp_unwind_row row = {.kind = DP_UNWIND_REG, .reg = 4, .flags = DP_UNWIND_PLAIN, .off = 1000};
@@ -85,7 +85,7 @@ static const struct dp_unwind_row *rule_at(const uint8_t *block, uint64_t p)
 	return &rule[i ? rows[i - 1] : 0];
 }
 
-/* The rule at `p`: its offset, or -1 where nothing is known. */
+/* The rule at `p`: its offset, or -1 if nothing is known. */
 static int32_t off_at(const uint8_t *block, uint64_t p)
 {
 	const struct dp_unwind_row *rule = rule_at(block, p);
@@ -120,7 +120,7 @@ Test(unwind_bare, what_lies_between_and_tables_stay_as_they_are)
 	free(block);
 }
 
-/* Whoever follows them, and whatever that says of its rows: the walker is to read nothing directly by them. */
+/* Whatever the analysis reports, its rows are marked as guesses: the walker must not read directly by them. */
 Test(unwind_bare, what_is_followed_is_a_guess)
 {
 	uint8_t *block = compile(follow);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache returns what was stored, and nothing else: damaged, foreign and older files are not used. */
+/* The cache returns what was stored, and nothing else: damaged, older and other users' files are not used. */
 #include "probes/unwind/unwind_cache.h"
 
 #include <criterion/criterion.h>
@@ -87,7 +87,7 @@ Test(unwind_cache, private_to_the_user)
 	file_path(path);
 	cr_assert(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0700);
 	cr_assert(stat(path, &st) == 0 && (st.st_mode & 077) == 0);
-	cr_assert_eq(chmod(path, 0666), 0); /* somebody else may have written it */
+	cr_assert_eq(chmod(path, 0666), 0); /* another user may have written it */
 	cr_assert_not(loads(&key));
 }
 
@@ -116,7 +116,7 @@ Test(unwind_cache, unusable_keys_are_refused)
 		dp_unwind_cache_store(&other, &rows);
 		cr_assert_not(loads(&other));
 	}
-	file_path(path); /* still one */
+	file_path(path); /* only one */
 	other = key;
 	other.dir = NULL;
 	dp_unwind_cache_store(&other, &rows);

@@ -68,7 +68,7 @@ static struct dp_unwind_row row_at(const struct dp_unwind_rows *rows, uint32_t p
 	return row;
 }
 
-/* The row at `pc` of a function at START that runs `insns`. */
+/* The row at `pc` of a function at START with these CFA instructions. */
 static struct dp_unwind_row one(const void *insns, size_t n, uint32_t pc)
 {
 	struct section s = {.n = 0};
@@ -110,7 +110,7 @@ Test(unwind_cfi, functions_end_where_they_end)
 	struct dp_unwind_rows rows;
 
 	put_cie(&s, false);
-	put_fde(&s, START + 0x80, 0x10, NULL, 0); /* not in ascending order */
+	put_fde(&s, START + 0x80, 0x10, NULL, 0); /* out of order */
 	put_fde(&s, START + 0x10, 0x20, NULL, 0);
 	put_fde(&s, START - 0x10, 0x10, NULL, 0);
 	put_fde(&s, START + SIZE - 8, 0x100, NULL, 0);
@@ -159,7 +159,7 @@ Test(unwind_cfi, linkage_table_expression)
 	cr_assert_eq(row.kind, DP_UNWIND_PLT);
 	cr_assert_eq(row.off, 8);
 	cr_assert_eq(row.index, 11);
-	/* an expression that only begins so */
+	/* an expression that only begins like a PLT's */
 	cr_assert_eq(ONE(0, 0x0f, 10, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24).kind, DP_UNWIND_NONE);
 }
 
@@ -214,7 +214,7 @@ Test(unwind_cfi, signal_frames)
 	dp_unwind_rows_fini(&rows);
 }
 
-/* A section cut anywhere, and one with any byte wrong, gives rows in order, within the code, and no fault. */
+/* A section cut anywhere, and one with any byte changed, gives rows in order, within the code, and no fault. */
 Test(unwind_cfi, damaged_sections)
 {
 	static const uint8_t insns[] = {0x41, 0x0e, 16,   0x86, 2,    0x02, 9, 0x0f, 3,    0x76,

@@ -15,7 +15,7 @@ static struct dp_asm a;
 static void begin(void)
 {
 	dp_buf_init(&out);
-	dp_buf_put(&out, "xyz", 3); /* labels count from where the assembler started */
+	dp_buf_put(&out, "xyz", 3); /* labels are relative to the assembler's start */
 	dp_asm_init(&a, &out, AT);
 }
 
@@ -24,7 +24,7 @@ static void end(void)
 	dp_buf_fini(&out);
 }
 
-/* What was emitted since `begin` must read as `expected`, in AT&T syntax, instructions separated by "; ". */
+/* The code emitted since `begin` must disassemble to `expected`, in AT&T syntax, instructions separated by "; ". */
 static void check(const char *expected)
 {
 	char text[2048] = "", one[128];
@@ -216,7 +216,7 @@ Test(asm_encode, backward_jump_grows_when_out_of_reach, .init = begin, .fini = e
 	struct dp_label back = dp_asm_label(&a);
 	dp_asm_bind(&a, back);
 	dp_asm_data(&a, filler, sizeof(filler));
-	dp_asm_jmp(&a, back); /* just in reach: 126 + 2 */
+	dp_asm_jmp(&a, back); /* just in range: 126 + 2 */
 	cr_expect_eq(out.data[3 + 126], 0xeb);
 	cr_expect_eq(out.data[3 + 127], 0x80);
 	dp_asm_jmp(&a, back);

@@ -14,7 +14,7 @@ struct world {
 	struct dp_points points;
 };
 
-/* The function is all of the code, unless parts say otherwise. */
+/* The whole code is one function, unless parts are given. */
 static void walk(struct world *w, const struct dp_range *part, size_t n)
 {
 	struct dp_error *err = dp_text_points(&w->m.text, part, n, &w->points);
@@ -89,7 +89,7 @@ Test(returns, a_conditional_tail_jump_is_an_exit_only_when_it_is_taken)
 	dp_points_fini(&w.points);
 }
 
-/* What the processor does with jcc and what the condition says, for every condition and every state of the flags. */
+/* Compares the condition with the processor's definition of jcc, for every condition and every state of the flags. */
 Test(returns, conditions_of_jumps_are_those_of_the_processor)
 {
 	static const unsigned bits[] = {0x1, 0x4, 0x40, 0x80, 0x800};
@@ -174,7 +174,7 @@ Test(returns, jumps_between_parts_do_not_leave)
 
 /* ---- indirect jumps ------------------------------------------------------------------------------------------------ */
 
-/* One indirect jump at the code's end: what becomes of it? With `data` behind the code. */
+/* Classifies the only indirect jump in the code, with `data` after it. */
 static int judged(const uint8_t *code, size_t n, const void *data, size_t ndata)
 {
 	struct world w = {0};
@@ -233,7 +233,7 @@ Test(returns, computed_goto_stays_and_what_looks_the_same_is_unsure)
 	static const uint8_t table[] = {0x48, 0x8b, 0x04, 0xc2, 0xff, 0xe0};             /* mov (%rdx,%rax,8),%rax; jmp *%rax */
 	static const uint8_t threaded[] = {0x90, 0xff, 0x20};                            /* jmp *(%rax) */
 	static const uint8_t label[] = {0x48, 0x8d, 0x05, 2, 0, 0, 0, 0xff, 0xe0, 0x90}; /* lea 1f,%rax; jmp *%rax; 1: */
-	const uint64_t pointers[] = {0, AT + 1};                                         /* as a relocation adds it */
+	const uint64_t pointers[] = {0, AT + 1};                                         /* set by a relocation */
 	cr_expect_eq(judged(table, sizeof(table), pointers, sizeof(pointers)), STAYS);
 	cr_expect_eq(judged(table, sizeof(table), NULL, 0), DP_EXIT_JUMP);
 	cr_expect_eq(judged(threaded, sizeof(threaded), pointers, sizeof(pointers)), DP_EXIT_UNSURE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions by the unwind index: the same as a walk through the whole table finds, and none where the table has none. */
+/* Functions by the unwind index: the same results as a walk through the whole table, and none where the table has none. */
 #include "helper_text.h"
 
 #include "trampoline/code/text.h"

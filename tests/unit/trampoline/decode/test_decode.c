@@ -96,14 +96,14 @@ Test(decode, DP_UNDECODABLE_names_the_bytes)
 	expect_undecodable((const uint8_t[]){0}, 0, "0x401000");
 }
 
-/* They raise SIGILL on all processors that this runs on; taken for branches, they were turned into jcc. */
+/* They raise SIGILL on all processors that dynprobe runs on. Taken for branches, they would become jcc. */
 Test(decode, branches_of_another_processor_family_are_not_taken_for_branches)
 {
 	expect_undecodable((const uint8_t[]){0xc5, 0x70, 0x85, 0x18, 0xf9, 0x01, 0x4e}, 7, "c5 70 85 18");
 	expect_undecodable((const uint8_t[]){0xc5, 0xe8, 0x84, 0xdc, 0xf6, 0x57, 0x48}, 7, "c5 e8 84 dc");
 }
 
-/* A 16-bit displacement or not: the processors themselves differ. */
+/* Whether it has a 16-bit displacement depends on the processor. */
 Test(decode, DP_UNDECODABLE_where_the_decoders_disagree)
 {
 	expect_undecodable((const uint8_t[]){0x66, 0xe9, 0, 0, 0, 0}, 6, "disagree");
@@ -130,7 +130,7 @@ Test(decode, rip_relative_and_stack_operands_are_found)
 	cr_expect(!insn.stack_reg);
 }
 
-/* On real code the decoders differ nowhere, and Capstone's gaps are few. */
+/* On real code the decoders never differ, and Capstone's gaps are few. */
 Test(decode, decoders_agree_on_the_code_of_libc)
 {
 	struct helper_module libc;
@@ -169,7 +169,7 @@ static void expect_same_step(const uint8_t *bytes, size_t n, uint64_t addr)
 		cr_assert_eq(step.target, insn.target);
 }
 
-/* Whatever was remembered for one instruction must hold for all that share its first bytes: twice, since the first time asks. */
+/* A cached result must hold for all instructions with the same first bytes. Two rounds: the first fills the cache. */
 Test(decode, steps_are_what_the_decoder_says)
 {
 	static const uint8_t prefixes[] = {0x00, 0x66, 0xf2, 0xf3, 0x67, 0x2e, 0xf0};

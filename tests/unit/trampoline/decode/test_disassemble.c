@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions as text: branch targets are relative to the address that is shown, and no byte past the end is read. */
+/* Instructions as text: branch targets are relative to the shown address, and no byte past the end is read. */
 #include "trampoline/code/disassemble.h"
 
 #include <criterion/criterion.h>

@@ -56,13 +56,13 @@ Test(flags, looked_at_or_not_known)
 	LIVE("\x0f\xa3\xc8\x74\x00\x31\xc0"); /* bt leaves ZF */
 	LIVE("\xe3\x02\x29\xd8\x11\xd8");     /* jrcxz 1f; sub; 1: adc */
 	LIVE("\x0f\x05\x31\xc0");             /* syscall puts them into r11 */
-	LIVE("\xc3\x31\xc0");                 /* ret: to whom? */
+	LIVE("\xc3\x31\xc0");                 /* ret: its caller is unknown */
 	LIVE("\xff\xe0\x31\xc0");             /* jmp *%rax */
 	LIVE("\xff\xd0\x31\xc0");             /* call *%rax */
-	LIVE("\xe8\x00\x10\x00\x00\x31\xc0"); /* a call to code that is not known */
+	LIVE("\xe8\x00\x10\x00\x00\x31\xc0"); /* a call to unknown code */
 	LIVE("\x0f\x0b\x31\xc0");             /* ud2 */
 	LIVE("\xcc\x31\xc0");                 /* int3 */
-	LIVE("\xeb\xfe");                     /* for ever */
+	LIVE("\xeb\xfe");                     /* endless loop */
 	LIVE("\xe1\x00\x31\xc0");             /* loope */
 	LIVE("\x06");                         /* no instruction */
 	LIVE("");
@@ -111,7 +111,7 @@ static void make_program(void)
 	segment.n = length;
 }
 
-/* The stub, or nothing, then the program. */
+/* Puts the stub, if any, and then the program. */
 static const void *put(size_t offset, const struct dp_request *req)
 {
 	struct dp_buf out;
@@ -148,7 +148,7 @@ static void compare(const void *with, const void *without)
 	cr_assert_arr_eq(world.stack + zone, want_stack + zone, MACHINE_STACK - zone, "red zone or stack");
 }
 
-/* Hits with a gate near and far, open and shut, with conditions of all kinds that hold or do not. */
+/* Hits with a gate near and far, open and shut, with true and false conditions of all kinds. */
 Test(flags, no_program_can_tell)
 {
 	static const char *const one[] = {"reg:rdi", NULL}, *const regs[] = {"regs", NULL};
@@ -176,7 +176,7 @@ Test(flags, no_program_can_tell)
 	cr_expect(kept > 500 && freed > 500, "%u kept, %u freed", kept, freed);
 }
 
-/* Who shows the flags shows the program's, in the same run or in this very hit. */
+/* If anything shows the flags, in this hit or elsewhere in the run, they must be the program's. */
 Test(flags, kept_for_those_who_ask)
 {
 	static const char *const one[] = {"reg:rdi", NULL}, *const flags[] = {"reg:rflags", NULL};

@@ -48,7 +48,7 @@ Test(kept, data_is_not_kept)
 	cr_expect_eq(kept(false, sizeof(code), found, 4), 0);
 }
 
-/* The only range of a text of these bytes: [from, to). */
+/* Expects one protected range in these bytes: [from, to). */
 static void expect(const char *what, const uint8_t *bytes, size_t n, uint64_t from, uint64_t to)
 {
 	struct dp_protected found[4];

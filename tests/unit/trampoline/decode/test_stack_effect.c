@@ -110,7 +110,7 @@ Test(stack_effect, paths_that_disagree)
 	assert_unknown(6);
 }
 
-/* Stacks that are changed by other means, and more popped than pushed: nothing is known from there on. */
+/* Stacks that are changed by other means, and more pops than pushes: nothing is known from there on. */
 Test(stack_effect, other_stacks)
 {
 	static const uint8_t code[][7] = {
@@ -149,7 +149,7 @@ Test(stack_effect, what_only_reads_rsp)
 	assert_row(sizeof(code) - 1, RSP, 8);
 }
 
-/* What is not saved by a push and then written is not the caller's; what is written afterwards, still is. */
+/* A register that is written without a push is lost; a pushed one is not. */
 Test(stack_effect, registers_that_are_lost)
 {
 	/* mov [rsp - 8], rbx; mov ebx, 5; push rbp; xor ebp, ebp; mov bh, 1; inc r12; cmp r13, r14; bswap r15d; ret */
@@ -183,7 +183,7 @@ static void take_last(uint32_t offset, const struct dp_unwind_row *row, void *da
 		*(uint8_t *)data = row->kind + 1;
 }
 
-/* Of a function that is too long to be read as a whole, the rest is unknown. */
+/* In a function that is too long to be analysed, the rest is unknown. */
 Test(stack_effect, what_is_not_read_is_not_known)
 {
 	static uint8_t code[70000];
@@ -266,7 +266,7 @@ static void compare_functions(struct dp_module *m, struct compared *c)
 	}
 }
 
-/* What libc's own tables have wrong (its multi-precision functions say nothing of what they push) is a few in a thousand. */
+/* libc's own tables are wrong in a few of a thousand places (its multi-precision functions do not describe their pushes). */
 Test(stack_effect, agrees_with_the_tables_of_libc)
 {
 	struct dp_image *image = NULL;

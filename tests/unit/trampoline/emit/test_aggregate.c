@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that aggregate: right sums from any state, in low memory and far, for a thread's own block and the shared one; the hit
+ * Stubs that aggregate: correct sums from any state, in low memory and far, for a thread's own block and the shared one; the hit
  * leaves no trace.
  */
 #include "test_stub_world.h"
@@ -9,9 +9,9 @@
 #include <sys/auxv.h>
 
 #define PAIR   9u
-#define SPREAD 0x9000u /* a block's bytes where they are everybody's: all of them in the room of the two */
+#define SPREAD 0x9000u /* size of a shared block: it uses the room of both blocks */
 
-struct home { /* state and cells, as they lie in a process */
+struct home { /* state and cells, with the layout of a process */
 	struct dp_agent agent;
 	struct dp_aggs_head head;
 	uint64_t block[2][4096 + 2 * DP_AGG_PAIRS];
@@ -19,7 +19,7 @@ struct home { /* state and cells, as they lie in a process */
 
 uint64_t answer_block, answer_shared, answer_asked;
 void answer_thunk(void);
-__asm__(".text\n" /* keeps to agent/abi.h, destroys what it may */
+__asm__(".text\n" /* obeys agent/abi.h, and destroys all that it may */
         "answer_thunk:\n"
         "	incq answer_asked(%rip)\n"
         "	mov answer_block(%rip),%rsi; mov answer_shared(%rip),%rcx\n"
@@ -30,7 +30,7 @@ static struct probe probe;
 static struct dp_agg answer;
 static struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}; /* rdi */
 
-enum who { KNOWN, BASE, UNKNOWN, SHARED, APART }; /* BASE: known by the base of fs; APART: threads cannot be told apart */
+enum who { KNOWN, BASE, UNKNOWN, SHARED, APART }; /* BASE: identified by the base of fs; APART: threads cannot be identified */
 
 static uint64_t self_key(void)
 {
@@ -39,7 +39,7 @@ static uint64_t self_key(void)
 	return self;
 }
 
-/* Where the stub looks for us. */
+/* Sets the table entry that the stub reads for us. */
 static void set_entry(uint64_t key, uint64_t block)
 {
 	const uint64_t i = (self_key() * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
@@ -103,7 +103,7 @@ static struct machine hit(uint64_t rdi)
 	machine_fill(world.stack);
 	memcpy(before, world.stack, sizeof(before));
 	machine_run(&in, &out, probe.entry);
-	if (probe.req.text) /* the program writes them next */
+	if (probe.req.text) /* the program overwrites the flags next */
 		out.rflags = in.rflags;
 	world_check_state(&in, &out, before, DP_STUB_STACK);
 	return in;
@@ -151,7 +151,7 @@ static void add(uint64_t *want, int64_t v)
 		want[DP_AGG_WORD_MIN] = ~up;
 }
 
-/* What the stub has spread over several blocks, into the first of them. */
+/* Adds up in the first block what the stub has spread over several. */
 static void gather(void)
 {
 	const unsigned words = dp_agg_words(&answer), at = WORLD_PROBE * words;
@@ -257,7 +257,7 @@ Test(answer, only_where_the_condition_holds)
 	}
 }
 
-/* In a fork child everything that leads to the parent's cells is gone; the agent says that there are none. */
+/* In a fork child nothing points to the parent's cells any more; the agent reports that there are none. */
 Test(answer, nothing_without_a_block)
 {
 	answer = (struct dp_agg){.what = DP_AGG_COUNT};
@@ -344,7 +344,7 @@ Test(answer, another_function_or_stack_at_the_same_place_is_no_pair)
 	end();
 }
 
-/* What longjmp() left at an address is the next call's there. */
+/* The entry that longjmp() left at a stack address is replaced by the next call's. */
 Test(answer, a_new_call_takes_the_place_of_one_that_never_returned)
 {
 	begin_timed();

@@ -2,7 +2,7 @@
 /*
  * Random tables of fields: registers, expressions, memory and strings at computed addresses, unavailable values. With guarded
  * loads and without, alone and with a backtrace, the record equals that of the interpreter and a plain copy, its mask marks
- * what could not be read, and the machine state is unchanged.
+ * unreadable fields, and the machine state is unchanged.
  */
 #include "test_ask_thunk.h"
 #include "test_stub_world.h"
@@ -15,7 +15,7 @@
 enum { PAGE = 4096, PAGES = 6, FIELDS = 10 };
 #define MEMORY ((void *)0x150000000000)
 
-static uint8_t *memory; /* every other page of it can be read */
+static uint8_t *memory; /* every other page is readable */
 static struct probe probe;
 static struct dp_field field[FIELDS];
 static struct dp_expr nodes[FIELDS][4];
@@ -60,7 +60,7 @@ static void setup(void)
 	world.rt.ask = (uint64_t)&fields_thunk_ask;
 }
 
-/* Often near the end of what can be read, sometimes nowhere. */
+/* Often near the end of readable memory, sometimes unmapped. */
 static uint64_t pick_address(void)
 {
 	uint64_t r = machine_random(), page = (uint64_t)memory + r % (PAGES / 2) * 2 * PAGE;
@@ -76,7 +76,7 @@ static uint64_t pick_address(void)
 	}
 }
 
-/* Characters, with an end at every distance. */
+/* Characters, with a NUL at every distance. */
 static void refill(void)
 {
 	for (unsigned p = 0; p < PAGES; p += 2)
@@ -97,7 +97,7 @@ static struct dp_expr *address(unsigned i)
 	n[0] = (struct dp_expr){.kind = DP_EXPR_BINARY, .op = DP_OP_ADD, .a = &n[1], .b = &n[2]};
 	if (r >> 10 & 3)
 		return n;
-	n[3] = (struct dp_expr){.kind = DP_EXPR_LOAD, .size = 8, .a = n}; /* which rarely leads anywhere */
+	n[3] = (struct dp_expr){.kind = DP_EXPR_LOAD, .size = 8, .a = n}; /* rarely a valid pointer */
 	return &n[3];
 }
 
@@ -154,7 +154,7 @@ static void pick_field(struct dp_field *f, unsigned i)
 	}
 }
 
-/* ---- what must be in the record --------------------------------------------------------------------------------------- */
+/* ---- the expected record ------------------------------------------------------------------------------------------------ */
 
 static struct {
 	const struct machine *in;
@@ -180,7 +180,7 @@ static bool value_of(const struct dp_field *f, uint64_t *ret)
 	return !f->expr || dp_expr_eval_in(f->expr, &w, ret);
 }
 
-/* Cut strings end in dots, as far as there is room. */
+/* Cut strings end in dots, as far as these fit. */
 static bool text_of(const struct dp_field *f, uint64_t at, char *text)
 {
 	const uint32_t last = f->size - 1;

@@ -25,8 +25,8 @@ static const uint8_t stub[] = {
         0x48, 0x83, 0xe4, 0xf0,                /* 21: and $-16,%rsp */
         0xe8, 0,    0,    0,    0,             /* 25: call */
         0x48, 0x8d, 0x23,                      /* 30: lea (%rbx),%rsp; then pop %rbx */
-        0x5b,                                  /* 33: leave is not behind it: */
-        0x58,                                  /* 34: pop what was pushed of rcx, into rax */
+        0x5b,                                  /* 33: not followed by leave: */
+        0x58,                                  /* 34: pop the pushed rcx into rax */
         0x90,                                  /* 35 */
         0x48, 0x8d, 0xa4, 0x24, 0x88, 0, 0, 0, /* 36: lea 136(%rsp),%rsp */
         0x55,                                  /* 44: the displaced push %rbp */
@@ -83,7 +83,7 @@ Test(stub_frames, registers_are_where_they_were_pushed_first)
 	dp_frame_rows_fini(&rows);
 }
 
-/* The bytes are the process's, who may have written anything there. */
+/* The bytes come from the process, which may have written anything there. */
 Test(stub_frames, any_bytes)
 {
 	uint64_t seed = 4711;

@@ -19,7 +19,7 @@ static void teardown(void)
 	world_destroy();
 }
 
-/* One hit from a random state; was it recorded? */
+/* One hit from a random state. Returns whether it was recorded. */
 static bool hit(struct probe *p)
 {
 	static uint8_t before[MACHINE_STACK];
@@ -38,7 +38,7 @@ static bool hit(struct probe *p)
 	return true;
 }
 
-/* Values whose single set bit is in each byte: a gate is a word. */
+/* Values with one set bit in each byte: a gate is a whole word. */
 static const uint32_t states[] = {0, 1, 0x100, 0x10000, 0x80000000, 0};
 
 static void toggle(uint32_t *first, uint32_t *second, const char *when, bool condition)
@@ -121,7 +121,7 @@ static void check_added(const char *when, const uint8_t *gate, size_t n)
 	probe_fini(&p);
 }
 
-/* cmpl $0,gate(%rip); je leave: in front of everything that the hit does, and nowhere else. */
+/* cmpl $0,gate(%rip); je leave: before everything that the hit does, and nowhere else. */
 Test(stub_gates, thirteen_bytes_behind_the_prologue)
 {
 	static const uint8_t cmp[] = {0x83, 0x3d};

@@ -10,7 +10,7 @@ static struct {
 void hook_thunk(void);
 void hook_called(uint64_t sp, uint64_t flags);
 
-/* Runs C code on the stack of the agent, keeps the vector state as the contract says, and destroys all else that it may. */
+/* Runs C code on the agent's stack, keeps the vector state as the contract says, and destroys all else that it may. */
 __asm__(".text\n"
         "hook_thunk:\n"
         "	mov %rsp,%rdi; pushfq; pop %rsi; cld\n"
@@ -42,7 +42,7 @@ static void hit(const struct probe *p)
 	world_check_state(&in, &out, before, DP_STUB_STACK + 128); /* and the callee's red zone */
 }
 
-/* As the tool asks for it: no fields, no probe, nothing to count losses in. */
+/* A hook as the tool requests it: no fields, no probe, no loss counter. */
 static void place(struct probe *p, uint32_t *gate)
 {
 	*p = (struct probe){.req = {.site = UINT64_C(0x123456789abc), .probe = DP_NO_PROBE, .hook = (uint64_t)&hook_thunk}};

@@ -16,7 +16,7 @@
 static struct probe outer, nested;
 static struct {
 	unsigned at;    /* nest at this step */
-	unsigned steps; /* seen so far, inside of the stub's code */
+	unsigned steps; /* so far, inside the stub's code */
 } trap;
 
 static uint64_t gates[2]; /* of the outer probe */
@@ -83,7 +83,7 @@ static void check_record(const struct machine *in, const struct dp_record *rec)
 	cr_assert_neq(rec->tsc, 0);
 }
 
-/* Walks the ring as the consumer does. */
+/* Walks the ring like the consumer. */
 static unsigned check_ring(const struct machine *in, bool ordered)
 {
 	unsigned records = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stubs that pass their records to the LTTng sink. The sink here does no more than agent/sink.h allows: it destroys
- * every register that it may change, and checks its arguments.
+ * Stubs that pass their records to the LTTng sink. The fake sink does no more than agent/sink.h allows: it destroys every
+ * register that it may change, and checks its arguments.
  */
 #include "test_stub_world.h"
 
 static struct {
-	uint64_t room[DP_RECORD_MAX / 8 + 2]; /* of the record, and what lies behind it */
+	uint64_t room[DP_RECORD_MAX / 8 + 2]; /* for the record, and the words after it */
 	bool refuse;
 	unsigned entered, emitted, captured;
 	uint64_t bytes;
@@ -150,7 +150,7 @@ static void create(struct probe *p, const char *const *contexts, const char *whe
 {
 	world_create(near);
 	sink_slot = &world.slot;
-	world.rt.acquire = world.rt.finish = 1; /* nobody's: would be fatal */
+	world.rt.acquire = world.rt.finish = 1; /* invalid addresses: a call would crash */
 	world.rt.enter = (uint64_t)&sink_enter;
 	world.rt.emit = (uint64_t)&sink_emit;
 	world.rt.emit_capture = (uint64_t)&world_thunk_emit_capture;

@@ -25,7 +25,7 @@ static void teardown(void)
 static const struct dp_runtime nobody; /* no agent */
 static const uint64_t site = UINT64_C(0x5555deadbeef);
 
-/* As in a stub: frame, condition, then the result into a byte at `seen`; ends in machine_leave without restoring anything. */
+/* As in a stub: frame, condition, then the result into the byte `seen`; ends in machine_leave without restoring anything. */
 static void compile(const struct dp_expr *e, bool light, uint8_t *seen)
 {
 	struct dp_buf out;

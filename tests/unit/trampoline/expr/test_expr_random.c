@@ -8,11 +8,11 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#define MEMORY ((void *)0x150000000000) /* far from [vvar], which can be read by an instruction only */
+#define MEMORY ((void *)0x150000000000) /* far from [vvar], which instructions can read but system calls cannot */
 enum { PAGE = 4096, PAGES = 6, NODES = 64, NOTHING = 7 };
 #define STACK_BOUND 320u
 
-static uint8_t *memory; /* every other page of it can be read */
+static uint8_t *memory; /* every other page is readable */
 
 static void setup(void)
 {
@@ -29,7 +29,7 @@ static struct dp_expr pool[NODES];
 static char texts[NODES][48];
 static unsigned used;
 
-/* Often near the end of what can be read. */
+/* Often near the end of readable memory. */
 static uint64_t pick_address(void)
 {
 	uint64_t r = machine_random(), page = (uint64_t)memory + r % (PAGES / 2) * 2 * PAGE;
@@ -117,7 +117,7 @@ static struct dp_expr *loading(unsigned depth)
 	return e;
 }
 
-/* A text that is often what lies in memory. */
+/* A string that often equals what is in memory. */
 static struct dp_expr *matching(unsigned depth)
 {
 	uint64_t r = machine_random(), at = (uint64_t)memory + (r >> 8) % (PAGE - 64);
@@ -155,8 +155,7 @@ static struct dp_expr *unary(enum dp_expr_op op, struct dp_expr *a)
 	return e;
 }
 
-/* A double. Which of two NaNs an addition gives is the compiler's choice: there is one NaN at most on the way to what is looked
- * at. */
+/* A double. If both operands of an addition are NaN, the compiler chooses the result: so at most one operand may be a NaN. */
 static struct dp_expr *floating(unsigned depth)
 {
 	uint64_t r = machine_random();
@@ -251,7 +250,7 @@ static void run_once(const struct dp_expr *e, bool truth, struct verdict *v, uns
 	bool good = dp_expr_eval_in(e, &world, &want);
 	*v = (struct verdict){truth ? 0 : NOTHING, 0};
 	uint32_t control = (uint32_t)machine_random() & 0xffff, after = 0, usual = 0x1f80;
-	control &= ~0x3fu | ~control >> 7; /* no flag that is not masked: it would trap at once */
+	control &= ~0x3fu | ~control >> 7; /* no flag of an unmasked exception, which would trap at once */
 	__asm__ volatile("ldmxcsr %0" ::"m"(control));
 	machine_run(&in, &out, code);
 	__asm__ volatile("stmxcsr %0; ldmxcsr %1" : "=m"(after) : "m"(usual));

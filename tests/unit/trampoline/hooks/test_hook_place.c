@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which system calls are hooked: one too few would let a program block SIGTRAP, and a trap would kill it. */
+/* Which system calls are hooked: if one were missed, a program could block SIGTRAP, and a trap would kill it. */
 #include "tests/unit/trampoline/helper_calls.h"
 
 #include <criterion/criterion.h>
@@ -58,7 +58,7 @@ Test(hook_place, number_that_every_way_brings_from_a_register)
 	const struct dp_hook_place one = PLACE(7, 0xba, 14, 0, 0, 0, 0x89, 0xd0, SYSCALL, 0xeb, 0xfa);
 	cr_assert_eq(harmless.site, 0);
 	cr_assert_neq(one.site, 0);
-	/* The same with a call in between, which keeps no edx. */
+	/* The same with a call in between, which destroys edx. */
 	const struct dp_hook_place lost = PLACE(12, 0xba, 60, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xd0, SYSCALL, RET);
 	cr_assert_neq(lost.site, 0);
 }

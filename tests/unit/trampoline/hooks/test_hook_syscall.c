@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A hook on a system call: either we or the program make the call, never both, and no register, flag or red zone changes
- * otherwise.
+/* A hook on a system call: either we or the program make the call, never both, and no other register, flag or red zone changes.
  */
 #include "tests/unit/trampoline/helper_text.h"
 
@@ -21,7 +19,7 @@ static struct {
 	struct dp_regs seen;
 } hook;
 
-/* Called as C; what it may destroy it destroys. */
+/* Called as C; destroys all that it may. */
 uint64_t hook_entry(struct dp_regs *r);
 uint64_t hook_entry(struct dp_regs *r)
 {
@@ -71,7 +69,7 @@ static uint8_t *build(const uint8_t *code, size_t n, size_t site, size_t call, b
 	dp_buf_init(&out);
 	struct dp_error *err = dp_syscall_stub_emit(&out, (uint64_t)(uintptr_t)page + STUB, &req, &entry);
 	cr_assert_null(err, "%s", err ? err->message : "");
-	if (site == call) /* what the planner appends */
+	if (site == call) /* the planner appends this */
 		dp_buf_put(&out, (const uint8_t[]){0x0f, 0x05, 0xc3}, 3);
 	memcpy(page + STUB, out.data, out.len);
 	const int32_t rel = (int32_t)(entry - ((uint64_t)(uintptr_t)page + site + 5));
@@ -111,7 +109,7 @@ Test(hook_syscall, program_makes_the_call)
 	cr_assert_eq(hook.calls, 1);
 }
 
-/* mov %rdi,%rax; nop (5 bytes); syscall: the hook is asked for the calls that it is for, and for no other. */
+/* mov %rdi,%rax; nop (5 bytes); syscall: the hook handles only the calls that it is for. */
 Test(hook_syscall, unknown_numbers_are_told_apart_as_they_come)
 {
 	const uint8_t code[] = {0x48, 0x89, 0xf8, 0x0f, 0x1f, 0x44, 0, 0, 0x0f, 0x05, 0xc3};
@@ -128,7 +126,7 @@ Test(hook_syscall, unknown_numbers_are_told_apart_as_they_come)
 	cr_assert_eq(bad, 0);
 }
 
-/* The jump stands on the syscall itself: a call that is not ours is made in the stub. */
+/* The jump is at the syscall instruction itself: the stub makes calls that are not ours. */
 Test(hook_syscall, site_that_is_the_call)
 {
 	const uint8_t code[] = {0x48, 0x89, 0xf8, 0x0f, 0x05, 0xc3, 0x90, 0x90, 0x90};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Evicted instructions: which may be moved, to what, and that none is half moved. */
+/* Evicted instructions: which may be moved, to where, and that none is half moved. */
 #include "helper_plans.h"
 
 #include "trampoline/arch/x86_64/decode/decode.h"
@@ -40,7 +40,7 @@ static bool moved(const struct dp_plan *plan, size_t n, uint64_t addr)
 	return false;
 }
 
-/* Had the instruction at +66 to give way for the one at +64? -1: it could not be placed without a probe of its own there. */
+/* How many instructions were evicted for the one at +64, if that at +66 was; -1 if it was not. */
 static int evicted(const uint8_t *bytes, size_t n, const struct dp_protected *keep)
 {
 	uint8_t code[SIZE];
@@ -61,7 +61,7 @@ static int evicted(const uint8_t *bytes, size_t n, const struct dp_protected *ke
 	return victims;
 }
 
-/* Did any instruction have to? */
+/* The offset of the evicted instruction to which the site's short jump leads; -1 if the site has a near jump. */
 static int hosted(const uint8_t *bytes, size_t n)
 {
 	uint8_t code[SIZE];
@@ -81,7 +81,7 @@ static int hosted(const uint8_t *bytes, size_t n)
 	return plan.new_bytes[0] == 0xeb ? (int)(plan.support[0] - AT) : -1;
 }
 
-/* xor %eax,%eax; then an instruction of five bytes, so that its jump is free and the site's top byte with it */
+/* xor %eax,%eax; then an instruction of five bytes, whose jump is free, and with it the top byte of the site's jump */
 static const uint8_t easy[] = {0x31, 0xc0, 0xb8, 1, 2, 3, 4};
 
 Test(evict, the_successor_gives_way)
@@ -91,16 +91,19 @@ Test(evict, the_successor_gives_way)
 
 Test(evict, a_neighbour_in_reach_hosts_the_jump)
 {
-	/* Zeros behind the site lead below address 0 as rel32's upper bytes; the move of ten bytes holds two jumps. */
+	/*
+	 * Zeros after the site, as rel32's upper bytes, would lead below address 0; the stub of the ten-byte mov has room for two
+	 * jumps.
+	 */
 	static const uint8_t two[] = {0x31, 0xc0, 0x0f, 0x05, 0x80, 0xfc, 0x80, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8};
-	/* push %rax has room for the eb alone: the next instruction's first byte, 0f, says where that leads */
+	/* push %rax has room for the eb only: the next instruction's first byte, 0f, determines the target */
 	static const uint8_t one[] = {0x50, 0x0f, 0x05, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 	                              0x90, 0x90, 0x48, 0xb8, 1,    2,    3,    4,    5,    6,    7,    8};
 	cr_expect_eq(hosted(two, sizeof(two)), 71);
 	cr_expect_eq(hosted(one, sizeof(one)), 78);
 }
 
-/* Each of these in the place of the instruction that could give way; nothing but nops of one byte around it. */
+/* Each of these in the place of the instruction to evict, surrounded by one-byte nops. */
 Test(evict, what_may_not_be_moved_stays)
 {
 	static const uint8_t endbr[] = {0x31, 0xc0, 0xf3, 0x0f, 0x1e, 0xfa}, call[] = {0x31, 0xc0, 0x0f, 0x05};
@@ -113,7 +116,7 @@ Test(evict, what_may_not_be_moved_stays)
 	cr_expect_eq(evicted(eip, sizeof(eip), NULL), -1, "an address relative to eip");
 }
 
-/* Bytes that decode by chance must not be changed. */
+/* Bytes that decode as instructions by chance must not be changed. */
 Test(evict, data_in_a_function_is_left_alone)
 {
 	uint8_t zeros[sizeof(easy) + 4] = {0}, undecodable[sizeof(easy) + 1] = {0}, jump[sizeof(easy)];
@@ -123,7 +126,7 @@ Test(evict, data_in_a_function_is_left_alone)
 	undecodable[sizeof(easy)] = 0x06;
 	cr_expect_eq(evicted(zeros, sizeof(zeros), NULL), 1, "control reaches the successor");
 	cr_expect_eq(evicted(undecodable, sizeof(undecodable), NULL), 1, "control reaches the successor");
-	jump[0] = 0xeb; /* jmp .+4: what is behind it may be anything in a function that holds data */
+	jump[0] = 0xeb; /* jmp .+4: in a function that holds data, the bytes after it may be anything */
 	jump[1] = 0x02;
 	zeros[0] = undecodable[0] = 0xeb;
 	zeros[1] = undecodable[1] = 0x02;
@@ -166,7 +169,7 @@ static struct dp_plan evict_one(struct world *w, struct helper_module *m)
 	return all[0];
 }
 
-/* A probe asked for at an evicted instruction: its jump stays, its stub gets the probe. */
+/* A probe is requested at an evicted instruction: its jump stays, its stub becomes the probe's. */
 Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 {
 	struct helper_module m;
@@ -185,7 +188,7 @@ Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 	world_fini(&w);
 }
 
-/* A hook asked for there: from then on its stub does call. */
+/* A hook is requested there: from then on its stub calls out. */
 Test(evict, an_evicted_instruction_becomes_a_hook)
 {
 	struct helper_module m;
@@ -203,9 +206,9 @@ Test(evict, an_evicted_instruction_becomes_a_hook)
 	world_fini(&w);
 }
 
-/* ---- placing anew ------------------------------------------------------------------------------------------------------- */
+/* ---- replanning --------------------------------------------------------------------------------------------------------- */
 
-/* A probe relies upon the bytes of the next instruction, which then is asked for too. */
+/* A probe relies on the bytes of the next instruction, which is then requested too. */
 Test(evict, who_is_in_the_way_is_placed_anew)
 {
 	static const uint8_t tail[] = {0x31, 0xc0, 0x89, 0xd1, 0x48, 0x89, 0xc7, 0xb8, 1, 0, 0, 0};
@@ -225,7 +228,7 @@ Test(evict, who_is_in_the_way_is_placed_anew)
 	world_fini(&w);
 }
 
-struct shot { /* all that a planner says */
+struct shot { /* the whole state of a planner */
 	struct dp_plan *plan;
 	size_t nplans;
 	uint64_t addr[64];
@@ -268,7 +271,7 @@ static void drop(struct shot *s)
 	free(s->bytes);
 }
 
-/* Every second instruction of a piece of libc stands, by all tactics; a request that cannot be met changes nothing. */
+/* Every second instruction of a piece of libc is planned, by all tactics; a request that fails changes nothing. */
 Test(evict, a_request_that_fails_leaves_everything_exactly_as_it_was)
 {
 	static struct helper_module libc;
@@ -305,7 +308,7 @@ Test(evict, a_request_that_fails_leaves_everything_exactly_as_it_was)
 	world_fini(&w);
 }
 
-/* As dense as can be: whole functions, in random order, each instruction by whatever fits. */
+/* As dense as possible: whole functions, in random order, each instruction by any tactic. */
 Test(evict, all_instructions_of_functions_in_random_order)
 {
 	static struct helper_module libc;

@@ -19,7 +19,7 @@
 struct batch {
 	struct helper_module libc;
 	struct world w;
-	size_t n; /* placed */
+	size_t n; /* planned probes */
 };
 
 static void add_random_site(struct batch *b, uint64_t *seed)
@@ -36,7 +36,7 @@ static void add_random_site(struct batch *b, uint64_t *seed)
 static void check_batch(struct batch *b)
 {
 	const size_t asked = helper_check_plans(&b->w, &b->libc);
-	/* Evicted instructions cannot be told from hooks by their plans. */
+	/* Plans do not tell evicted instructions from hooks. */
 	cr_assert(asked == b->n || (b->w.request.hook && asked > b->n), "%zu plans of probes, %zu placed", asked, b->n);
 }
 
@@ -53,7 +53,7 @@ Test(plan, random_instructions_of_libc_lead_to_their_stub_and_leave_neighbours_a
 	world_fini(&b.w);
 }
 
-/* Three of four 16 MiB ranges are taken: fewer sites fit, but those that do are right. */
+/* Three of four 16 MiB ranges are taken: fewer sites fit, but those are correct. */
 Test(plan, little_free_space_costs_sites_but_not_correctness)
 {
 	static struct batch b;
@@ -72,7 +72,7 @@ Test(plan, little_free_space_costs_sites_but_not_correctness)
 	world_fini(&b.w);
 }
 
-/* A site of our own has no fields and no probe; what its plan promises is the same. */
+/* A hook has no fields and no probe; its plan keeps the same guarantees. */
 Test(plan, hooks_and_gates_are_placed_like_probes)
 {
 	static struct batch b;
@@ -133,7 +133,7 @@ static enum dp_tag add(struct world *w, uint64_t site, struct dp_plan *plan)
 
 #define AT UINT64_C(0x555555555000)
 
-/* xor %eax,%eax, whose pun finds no room; then bytes for windows; ud2; mov $1,%eax; nops */
+/* xor %eax,%eax, whose pun has no room; then bytes for windows; ud2; mov $1,%eax; nops */
 static const uint8_t code[] = {0x31, 0xc0, 0x89, 0xd1, 0x01, 0xc1, 0x0f, 0x0b, 0xb8, 1, 0, 0, 0, 0x90, 0x90, 0x90, 0xc3};
 
 Test(plan, refusal_leaves_nothing_behind)
@@ -174,7 +174,7 @@ Test(plan, window_is_used_when_the_pun_finds_no_room)
 	world_fini(&w);
 }
 
-/* pop %rbx, whose pun has the bytes of the jump behind it for its tail; mov $1,%eax; ret */
+/* pop %rbx, whose pun uses the bytes of the jump after it as its tail; mov $1,%eax; ret */
 static const uint8_t leaned_on[] = {0x5b, 0xb8, 1, 0, 0, 0, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
 
 Test(plan, second_probe_at_a_site_whose_jump_another_relies_upon)
@@ -209,8 +209,10 @@ Test(plan, DP_OVERLAP_between_probes)
 	world_fini(&w);
 }
 
-/* What stands in the target already is not moved: neither may its bytes change, nor may a jump rely upon those that it has
- * changed. */
+/*
+ * A probe that is already installed in the target is not moved: its bytes must not change, and no jump may rely on the bytes that
+ * it changed.
+ */
 Test(plan, DP_OVERLAP_with_what_stands)
 {
 	struct helper_module m;

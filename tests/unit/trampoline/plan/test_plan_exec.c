@@ -17,7 +17,7 @@
 #include <sys/ucontext.h>
 #include <unistd.h>
 
-/* A program's code, not a test's: without what sanitizers put between any two of its instructions. */
+/* Code like a program's: without the code that sanitizers insert between its instructions. */
 #define IN_SECTION __attribute__((noinline, section("probe_me"), no_sanitize("address", "undefined")))
 extern const uint8_t __start_probe_me[], __stop_probe_me[];
 #define NEAR 256u
@@ -85,7 +85,7 @@ static struct {
 	const struct dp_plan *plan;
 } trapped;
 
-/* What the agent does at a trap. */
+/* Does what the agent does at a trap. */
 static void on_trap(int sig, siginfo_t *info, void *data)
 {
 	ucontext_t *uc = data;
@@ -114,7 +114,7 @@ static void bench_init(struct bench *b)
 	cr_assert_null(dp_expr_parse("rsp == 1", &b->never));
 	read_maps(maps, sizeof(maps));
 	cr_assert_null(dp_image_create(maps, "", 0, &b->image));
-	/* Neighbours that give way may stand in front of the section and behind it, as far as short jumps reach. */
+	/* Evicted neighbours may be before the section and after it, as far as short jumps reach. */
 	uint64_t page = dp_page_down((uint64_t)__start_probe_me - NEAR), end = dp_page_up((uint64_t)__stop_probe_me + NEAR);
 	cr_assert_eq(mprotect((void *)page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
 	b->expected = result();
@@ -152,7 +152,7 @@ static void take_out_plans(const struct dp_plan *plan, size_t n)
 		memcpy((void *)plan[n].site, plan[n].old_bytes, plan[n].changed);
 }
 
-/* Calls the function with all plans in force. */
+/* Calls the function with all plans applied. */
 static bool try_plans(struct bench *b, struct dp_planner *planner)
 {
 	const struct dp_extent *extent;
@@ -222,7 +222,7 @@ Test(plan_exec, a_function_goes_on_with_each_of_its_instructions_probed)
 	bench_fini(&b);
 }
 
-/* All at once, in an order in which later ones are in the way of earlier ones. */
+/* All at once, in an order in which later requests are in the way of earlier ones. */
 static void try_all(struct bench *b, unsigned tactics, size_t step)
 {
 	static struct dp_request request[2000];
@@ -235,7 +235,7 @@ static void try_all(struct bench *b, unsigned tactics, size_t step)
 	for (size_t first = 0; first < step; first++)
 		for (size_t i = first; i < n; i += step)
 			placed += add(b, planner, &request[i]);
-	/* How many exactly depends on what is free around this process. */
+	/* The exact number depends on the free addresses around this process. */
 	cr_expect_gt(placed, n * 9 / 10, "%zu of %zu", placed, n);
 	cr_assert(try_plans(b, planner), "the pages that were planned are not free");
 	dp_planner_destroy(planner);
@@ -269,7 +269,7 @@ static void call_2(void)
 	called[2]++;
 }
 
-/* Three hooks at one site, each its own plan: each hit calls all of them, whatever leads to their stubs. */
+/* Three hooks at one site, each with its own plan: each hit calls all of them, with every tactic. */
 static void try_stack(struct bench *b, uint64_t site, enum dp_tactic tactic)
 {
 	void (*const hook[])(void) = {call_0, call_1, call_2};

@@ -60,7 +60,7 @@ Test(relocate, golden_bytes)
 		check(&golden[i]);
 }
 
-/* The run's pairs are what threads are moved by: a wrong one runs an instruction twice or not at all. */
+/* Threads are moved by the run's pairs: a wrong one runs an instruction twice or not at all. */
 Test(relocate, run_pairs_every_instruction_and_jumps_back)
 {
 	static const uint8_t code[] = {0x31, 0xc0, 0x89, 0xd1, 0x0f, 0x05}; /* xor %eax,%eax; mov %edx,%ecx; syscall */

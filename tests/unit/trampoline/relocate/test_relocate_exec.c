@@ -34,7 +34,7 @@ static bool at_start(const struct exec_state *s, uint64_t start, size_t n)
 	return s->rip - start < n;
 }
 
-/* A call that faults while it reads its target has pushed already when it is relocated. */
+/* A relocated call that faults when it reads its target has already pushed the return address. */
 static bool faulting_call(const struct trial *t, const struct exec_state *s)
 {
 	return t->insn.flow == DP_FLOW_CALL_IND && at_start(s, AT, t->insn.len);
@@ -75,7 +75,7 @@ static const char *run_once(const struct trial *t, uint64_t *seed, int64_t rax)
 	return difference(t, &a, &b);
 }
 
-/* Maps what a RIP-relative operand leads to, if nothing is there yet. */
+/* Maps the memory of a RIP-relative operand, if nothing is there yet. */
 static void map_operand(const struct dp_insn *insn, uint64_t *seed)
 {
 	int32_t disp;
@@ -108,7 +108,7 @@ static const char *compare(const uint8_t *bytes, size_t n, uint64_t to, uint64_t
 	return found;
 }
 
-/* Runs `body` in a child, since the code that it executes may do anything; the child's own report is the message. */
+/* Runs `body` in a child, since the code that it executes may do anything; the child's report is the message. */
 static void in_child(void (*body)(int out))
 {
 	int pipes[2];
@@ -116,7 +116,7 @@ static void in_child(void (*body)(int out))
 	cr_assert_eq(pipe(pipes), 0);
 	pid_t pid = fork();
 	if (!pid) {
-		/* Code that never ends is met by processor time, which a busy machine does not shorten. */
+		/* Limits processor time, not wall clock time: endless code must end, on a busy machine too. */
 		setrlimit(RLIMIT_CPU, &(struct rlimit){200, 200});
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		exec_setup();
@@ -154,7 +154,10 @@ static const struct form forms[] = {
 #include "forms_relocate.def"
 };
 
-/* A processor without it raises a signal; an emulator that does not know it (QEMU 7.2) takes it for `mov` of the displacement. */
+/*
+ * A processor without the instruction raises a signal; an emulator that does not know it (QEMU 7.2) runs it as a `mov` of the
+ * displacement.
+ */
 static bool is_of_another_processor(const struct form *f)
 {
 	unsigned a = 0, b = 0, c = 0, d = 0;
@@ -179,7 +182,7 @@ Test(relocate_exec, every_form_does_the_same_elsewhere)
 	in_child(every_form);
 }
 
-/* What must not run here, or does not give the same result twice wherever it stands. */
+/* Instructions that must not run here, or whose results differ from run to run. */
 static bool unfit(const struct dp_insn *insn)
 {
 	static const char *const names[] = {"rdtsc",  "rdrand", "rdseed", "rdpid",   "wrfsbase", "wrgsbase", "rdpmc",

@@ -20,7 +20,7 @@ struct model {
 	struct dp_space *space;
 	struct dp_pages *pages;
 	bool used[SIZE];
-	bool blocked[PAGES]; /* taken in the space by others */
+	bool blocked[PAGES]; /* not free in the address space */
 	uint8_t bytes[SIZE];
 	struct put put[PUTS];
 	size_t nputs;
@@ -70,7 +70,7 @@ static void step_put(struct model *m, uint64_t *seed)
 	m->put[m->nputs++] = (struct put){at, n};
 }
 
-/* Over bytes that were put before: they stay in use once. */
+/* Puts bytes over bytes that were put before: they are counted once. */
 static void step_put_again(struct model *m, uint64_t *seed)
 {
 	uint8_t bytes[700];

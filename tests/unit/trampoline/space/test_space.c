@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The address model against a bitmap of pages: an address that it gives out is free, and the nearest. */
+/* The address model against a bitmap of pages: an address that it returns is free, and the nearest. */
 #include "helper_text.h"
 
 #include "trampoline/space/space.h"
@@ -52,7 +52,7 @@ static void step_reserve_or_release(struct model *m, uint64_t *seed)
 	cr_assert_eq(dp_space_is_free(m->space, page_addr(from), page_addr(from + n)), all(m, from, n, false));
 }
 
-/* Distance of the nearest place, by brute force; UINT64_MAX if there is none. */
+/* Distance of the nearest free place, by brute force; UINT64_MAX if there is none. */
 static uint64_t nearest(const struct model *m, size_t lo, size_t hi, size_t near, size_t n)
 {
 	uint64_t best = UINT64_MAX;
@@ -140,7 +140,7 @@ Test(space, heap_and_stack_keep_room_to_grow)
 	dp_image_destroy(image);
 }
 
-/* This process' own maps without the line of the heap; returns where the executable ends. */
+/* This process's own maps without the line of the heap; returns the end of the executable. */
 static uint64_t maps_without_heap(char *text, size_t size)
 {
 	char line[512], exe[256] = "";

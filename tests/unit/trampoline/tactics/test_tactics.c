@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps that share bytes: whatever their targets, each jump decodes to its own and changes no byte that must not change. */
+/* Jumps that share bytes: whatever their targets, each jump decodes to its own target and changes no byte that must not change.
+ */
 #include "helper_text.h"
 
 #include "trampoline/arch/x86_64/tactics/tactics.h"
@@ -110,7 +111,7 @@ Test(tactics, jumps_that_overlap_lead_each_to_their_own_target)
 	cr_expect_gt(solve_many(2), SAMPLE * 9 / 10);
 }
 
-/* The example of the lesson in tactics.h, by hand: the one form after the other, as room is taken away. */
+/* The example in tactics.h, by hand: the tactics in turn, as room is taken away. */
 Test(tactics, pun_ranges_come_from_the_bytes_that_follow)
 {
 	static const uint8_t code[DP_CHAIN_BYTES] = {0x48, 0x89, 0xc7, 0x31, 0xc0, 0x89, 0xd1, 0x90};

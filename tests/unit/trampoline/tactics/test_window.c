@@ -14,7 +14,7 @@
 #define SITE   32 /* offset of the window in the code */
 #define INSIDE (AT + SITE + 2)
 
-/* xor %eax,%eax; mov %edx,%ecx; add %eax,%ecx; then nops up to the end. Before it: nops, a far-away function's ret. */
+/* xor %eax,%eax; mov %edx,%ecx; add %eax,%ecx; then nops up to the end. Before it: nops, and the ret of a far-away function. */
 static void craft(uint8_t code[96])
 {
 	static const uint8_t window[] = {0x31, 0xc0, 0x89, 0xd1, 0x01, 0xc1};
@@ -139,7 +139,7 @@ Test(window, rip_relative_operand_is_refused)
 	expect(&m, true, "lea of the function itself");
 }
 
-/* The address of an operand counts from the end of the instruction, which is behind its immediate. */
+/* The address of an operand is relative to the end of the instruction, which is after its immediate. */
 Test(window, rip_relative_operand_before_an_immediate_is_refused)
 {
 	uint8_t code[96];
@@ -314,7 +314,7 @@ Test(window, ret_only_with_padding_behind)
 	cr_expect_eq(result.ninterior, 3);
 }
 
-/* What a thread may return to, and what belongs to nobody known, stays what it is: the jump shares its bytes. */
+/* Return addresses and code after the function's end must not change: the jump shares their bytes. */
 Test(window, shorter_than_a_jump)
 {
 	static const uint8_t last_call[] = {0x90, 0xff, 0xd0, 0x31, 0xc0, 0x31, 0xc9}; /* nop; call *%rax; xor; xor */
