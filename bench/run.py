@@ -27,7 +27,7 @@ def row(what, value, reference, ratio, bar, ok):
 
 
 class Hits:
-    """The program under measurement, driven over its standard input."""
+    """The measured program, controlled by its standard input."""
 
     def __init__(self, build, *args):
         self.process = subprocess.Popen([os.path.join(build, "bench", "hits"), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -65,7 +65,7 @@ class Program:
 
 
 def ask(tool, pid, module, limit, *args):
-    """The tool's lines; modes that the time limit cut off are missing. Exits if a plan violates its contract."""
+    """The tool's output lines; modes that the time limit cut off are missing. Exits if a plan violates its contract."""
     command = ["timeout", str(limit), tool, "--pid", str(pid), "--module", module, "-j", *args]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 124):

@@ -42,7 +42,7 @@ def functions(path, count):
 
 
 def windows(path, begin, end):
-    """(longest gap that touches [begin, end) in us, median over the periods within of loops per second)."""
+    """The longest gap that touches [begin, end) in us, and the median of loops per second over the periods within."""
     periods = [tuple(map(int, line.split())) for line in open(path) if line.count(" ") == 3 and line.endswith("\n")]
     gaps = [gap for f, t, gap, _ in periods if t > begin and f < end]
     rates = [n / (t - f) * 1e9 for f, t, _, n in periods if f >= begin and t < end]

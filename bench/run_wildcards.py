@@ -41,7 +41,7 @@ QUIET_S, STANDING_S = 3, 2
 
 
 def within(gaps, begin, end):
-    """Longest and sum, in ms, of the (end, length) that overlap [begin, end)."""
+    """The longest and the sum, in ms, of the (end, length) that overlap [begin, end)."""
     found = [length for at, length in gaps if at > begin and at - length < end]
     return {"longest_ms": round(max(found, default=0) / 1e6, 2), "sum_ms": round(sum(found) / 1e6, 1)}
 

@@ -59,7 +59,7 @@ def patiently(what, look):
 
 
 class Program:
-    """Snapshots are taken of `pid`. finish() ends it and returns what was wrong; `checked`: the number of answers compared."""
+    """A program to take snapshots of: `pid`. finish() ends it and returns what was wrong; `checked`: the number of compared answers."""
 
     def __init__(self, directory):
         self.directory, self.wrong, self.checked, self.ending, self.load = directory, [], 0, False, None
@@ -69,7 +69,7 @@ class Program:
         self.pid = self.process.pid
 
     def watch(self, one):
-        """Calls one() repeatedly, which returns the number of answers that it compared, and raises an error for a wrong one."""
+        """Calls one() repeatedly; it returns the number of compared answers, and raises an error for a wrong one."""
 
         def work():
             while not self.ending and not self.wrong:

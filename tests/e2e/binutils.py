@@ -14,13 +14,13 @@ def readelf(*args):
 
 
 def core_of_crash(core, *command):
-    """The core file that gdb writes where a program crashes; its path."""
+    """The path of the core file that gdb writes where a program crashes."""
     said("gdb", "-nx", "-q", "-batch", "-ex", "run", "-ex", f"generate-core-file {core}", "--args", *command)
     return core
 
 
 def symbol_address(path, symbol):
-    """Address of a symbol in the file, as nm says."""
+    """The address of a symbol in the file, by nm."""
     for options in ([], ["-D"]):
         for line in said("nm", *options, path).splitlines():
             fields = line.split()
@@ -30,7 +30,7 @@ def symbol_address(path, symbol):
 
 
 def exported(path, types="T"):
-    """Names that a program or library defines for others."""
+    """Names that a program or library exports."""
     lines = (line.split() for line in said("nm", "-D", "--defined-only", path).splitlines())
     return [fields[2].split("@")[0] for fields in lines if len(fields) == 3 and fields[1] in types]
 
@@ -42,6 +42,6 @@ def instructions(path, *options):
 
 
 def offsets(path, function):
-    """Where the instructions of a function begin, from its first one on."""
+    """Offsets of a function's instructions from its start."""
     at = [address for address, _ in instructions(path, f"--disassemble={function}")]
     return [a - at[0] for a in at]

@@ -68,7 +68,7 @@ class Browser:
             pass
 
     def run(self, script):
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression; waits for a promise."""
         done = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             raise AssertionError(f"{script}: {done['exceptionDetails']}")

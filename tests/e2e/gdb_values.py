@@ -45,7 +45,7 @@ def add(out, name, value, depth):
 
 
 def variables(frame):
-    """Of the innermost function, inlined or not; of names that hide each other the inner one."""
+    """Variables of the innermost function, inlined or not. Of variables with the same name only the inner one counts."""
     out, block = {}, frame.block()
     while block:
         for s in block:
@@ -61,7 +61,7 @@ def variables(frame):
 
 
 def places(name, every):
-    """Not the first instruction: there gdb knows nothing of the calling convention, and shows what the prologue has yet to write."""
+    """Skips the first instruction: there gdb ignores the calling convention, and shows memory that the prologue has not written yet."""
     start = int(gdb.parse_and_eval(f"(unsigned long)&{name}"))
     block = gdb.block_for_pc(start)
     while not block.function or block.function.name != name:
@@ -84,7 +84,7 @@ while True:
     if not gdb.selected_inferior().pid:
         break
     frame = gdb.newest_frame()
-    # Where an inlined function begins, gdb shows the one around it.
+    # At the start of an inlined function gdb shows the function around it.
     inner = gdb.block_for_pc(frame.pc())
     while inner and not inner.function:
         inner = inner.superblock

@@ -18,7 +18,7 @@ import tempfile
 import time
 import unittest
 
-# Tests find these here, too.
+# Tests import these from here, too.
 from process import (  # noqa: F401
     Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, has_processor, live_address, maps, private_text_kib,
     read_memory, status, status_fields, symbol_address, text_mappings,
@@ -28,15 +28,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DYNPROBE = os.environ.get("DYNPROBE", os.path.join(ROOT, "build", "dynprobe"))
 TARGETS = os.environ.get("TARGETS", os.path.join(ROOT, "build", "tests", "targets"))
 DEMO_SERVER = os.environ.get("DEMO_SERVER", os.path.join(ROOT, "build", "demo", "server"))
-FULL = bool(os.environ.get("DP_FULL"))  # the long form of tests that come in two lengths
+FULL = bool(os.environ.get("DP_FULL"))  # run the long form of tests that have two
 
-OWN_FAILURE = 125  # dynprobe's own failures, wrong usage included
-NOT_RUN = 77  # of a test file: nothing failed, but a test was skipped for what this machine lacks; ctest's summary lists it
+OWN_FAILURE = 125  # dynprobe's own failures, including wrong usage
+NOT_RUN = 77  # a test file's status: nothing failed, but a test was skipped because this machine lacks something; ctest's summary lists it
 EXIT_PARTIAL = 124  # some probes were refused, the others ran
-KEPT_TEXT_KIB = 8  # the pages that borrowed threads stood in stay private copies, of the file's own bytes (docs/guarantees.md, G6)
+KEPT_TEXT_KIB = 8  # pages of text that borrowed threads ran in stay private copies, with the file's own bytes (docs/guarantees.md, G6)
 OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
-CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # of `threads`: all calls of sleepers, a few of the spinners'
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]  # runs what follows as a user without rights
+CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # for `threads`: all calls of sleepers, a few of the spinners'
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]  # runs a command as a user without privileges
 REGISTERS = "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 
 
@@ -49,12 +49,12 @@ def have(program):
 
 
 def needs(program):
-    """A test that needs a program which is not installed is skipped, and says so."""
+    """Skips a test, with a message, if a program is not installed."""
     return unittest.skipUnless(have(program), f"{program} is not installed")
 
 
 def long_form(test):
-    """A test of the long form alone: elsewhere there is none, which is not to say that it was skipped."""
+    """Marks a test of the long form only. Otherwise it does not exist, so it does not count as skipped."""
     return test if FULL else None
 
 
@@ -113,7 +113,7 @@ class Target:
         return status(self.pid, "State")[0]
 
     def steps(self):
-        """Grows while its own threads work: how often they gave the processor away, and their milliseconds on it."""
+        """A counter that grows while its threads run: their context switches, plus milliseconds of processor time."""
         switches = 0
         for tid in os.listdir(f"/proc/{self.pid}/task"):
             task = status_fields(f"{self.pid}/task/{tid}")
@@ -122,12 +122,12 @@ class Target:
         return switches + self.cpu_ticks() * 1000 // os.sysconf("SC_CLK_TCK")
 
     def cpu_ticks(self):
-        """Processor time that it has used."""
+        """The processor time that it has used."""
         with open(f"/proc/{self.pid}/stat") as f:
             return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
 
     def blocked_in(self, number):
-        """Does its main thread wait in that system call?"""
+        """Is its main thread blocked in that system call?"""
         with open(f"/proc/{self.pid}/syscall") as f:
             return f.read().split()[0] == str(number)
 
@@ -181,12 +181,12 @@ class Result:
 
 def environment(**extra):
     env = dict(os.environ, LC_ALL="C.UTF-8", **extra)
-    env.setdefault("ASAN_OPTIONS", "exitcode=99")  # not to be mistaken for a status of ours
+    env.setdefault("ASAN_OPTIONS", "exitcode=99")  # differs from dynprobe's own statuses
     return env
 
 
 def tool(*args, status=None, prefix=(), binary=None, **popen):
-    """dynprobe to its end, as subprocess has it. `status`: what it must end with; `binary`: another one's path."""
+    """Runs dynprobe to its end; returns what subprocess.run() does. `status`: the expected exit status; `binary`: another dynprobe."""
     popen = {"stdin": subprocess.DEVNULL, "errors": "replace", "timeout": 180, "env": environment(), **popen}
     p = subprocess.run([*prefix, binary or DYNPROBE, *map(str, args)], capture_output=True, text=True, **popen)
     if "Sanitizer" in p.stderr or status not in (None, p.returncode):
@@ -195,22 +195,22 @@ def tool(*args, status=None, prefix=(), binary=None, **popen):
 
 
 def objects(text):
-    """Those lines of a mixed output that are JSON objects."""
+    """The lines of a mixed output that are JSON objects."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def number(value):
-    """Of NDJSON, where addresses and registers are text."""
+    """A number in NDJSON, where addresses and registers are strings."""
     return int(value, 0) if isinstance(value, str) else value
 
 
 def shown(path):
-    """What is in a snapshot's file."""
+    """The contents of a snapshot file."""
     return json.loads(tool("show", "--json", path, status=0).stdout)
 
 
 def compiled(output, *command, text=None, **popen):
-    """`command` makes a program of some files, or of `text` in C; its path."""
+    """Compiles files, or the C `text`, with `command`; returns the program's path."""
     source = [] if text is None else ["-x", "c", "-"]
     p = subprocess.run([*command, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=120, **popen)
     if p.returncode != 0:
@@ -219,7 +219,7 @@ def compiled(output, *command, text=None, **popen):
 
 
 class Case(unittest.TestCase):
-    """A test with a scratch directory; whatever it starts is ended with it."""
+    """A test with a scratch directory. Ends all processes that it started."""
 
     maxDiff = 4000
 
@@ -232,7 +232,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.dir, name)
 
     def written(self, name, text):
-        """A file of that name in the scratch directory; its path."""
+        """Writes a file of that name into the scratch directory; returns its path."""
         with open(self.path(name), "w") as f:
             f.write(text)
         return self.path(name)
@@ -246,7 +246,7 @@ class Case(unittest.TestCase):
         return t
 
     def spawn(self, *argv, **popen):
-        """Any other program, beside the test; ended with it."""
+        """Starts another program, which ends with the test."""
         nowhere = subprocess.DEVNULL
         p = subprocess.Popen([*map(str, argv)], **{"stdin": nowhere, "stdout": nowhere, "stderr": nowhere, **popen})
 
@@ -263,35 +263,35 @@ class Case(unittest.TestCase):
         return p
 
     def strace(self, t):
-        """A tracer of all threads of a target, at work."""
+        """strace on all threads of a target."""
         tracer = self.spawn("strace", "-qq", "-f", "-o", os.devnull, "-p", t.pid)
         traced = lambda tid: status(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
         wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
         return tracer
 
     def core(self, pid):
-        """A core file of a process, which goes on; its path."""
+        """The path of a core file of a process, which continues."""
         p = subprocess.run(["gcore", "-o", self.path("core"), str(pid)], capture_output=True, text=True, timeout=60)
         self.assertTrue(os.path.exists(self.path(f"core.{pid}")), p.stdout + p.stderr)
         return self.path(f"core.{pid}")
 
     def system_calls(self, calls, *args):
-        """strace's word on dynprobe."""
+        """Runs dynprobe under strace; returns strace's output."""
         log = self.path("calls")
-        env = environment(ASAN_OPTIONS="detect_leaks=0")  # leaks are looked for by ptrace
+        env = environment(ASAN_OPTIONS="detect_leaks=0")  # leak detection uses ptrace, as strace does
         tool(*args, prefix=("strace", "-f", "-o", log, "-e", "trace=" + calls), env=env, status=0)
         with open(log) as f:
             return f.read()
 
     def for_nobody(self, name):
-        """A copy of a target, or of dynprobe, where every user may run it."""
+        """Copies a target, or dynprobe, to a place where every user may run it."""
         os.chmod(self.dir, 0o777)
         if not os.path.exists(self.path(name)):
             shutil.copy(DYNPROBE if name == "dynprobe" else target_path(name), self.path(name))
         return self.path(name)
 
     def let_run(self, *targets, steps=150):
-        """Until each of these programs (none named: of all that the test started and that have not ended) has worked for so many steps."""
+        """Waits until each of these programs (default: all that the test started and that still run) has worked for so many steps."""
         for t, before in [(t, t.steps()) for t in targets or self.targets if t.alive()]:
             wait_until(lambda: not t.alive() or t.steps() >= before + steps, what=f"{t.path} to go on")  # noqa: B023
             self.assertTrue(t.alive(), f"the target ended: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
@@ -299,7 +299,7 @@ class Case(unittest.TestCase):
     # -- running dynprobe
 
     def command(self, *args, record=None, json_events=True):
-        """The command line, and where its NDJSON goes. Nothing is recorded unless asked for."""
+        """The command line, and the path of its NDJSON. Nothing is recorded by default."""
         argv = [DYNPROBE]
         self.count += 1
         events = self.path(f"events-{self.count}.json") if json_events else None
@@ -354,7 +354,7 @@ class Case(unittest.TestCase):
         return Result(p.returncode, out.decode(errors="replace"), p.err_file.read().decode(errors="replace"), p.events)
 
     def said(self, p):
-        """What a running dynprobe has written so far, events too."""
+        """The output of a running dynprobe so far, events too."""
         text = ""
         for path in (p.err_file.name, p.events):
             with open(path, errors="surrogateescape") as f:
@@ -362,24 +362,24 @@ class Case(unittest.TestCase):
         return text
 
     def await_armed(self, p, pid):
-        """Until probes stand, or dynprobe has ended."""
+        """Waits until probes are installed, or dynprobe has ended."""
         wait_until(lambda: p.poll() is not None or armed(pid), what="probes")
 
     def await_output(self, p, size=2000):
-        """Until a running dynprobe has written so many more bytes of events."""
+        """Waits until a running dynprobe has written so many more bytes of events."""
         written = lambda: os.path.getsize(p.events) if os.path.exists(p.events) else 0
         wanted = written() + size
         wait_until(lambda: p.poll() is not None or written() > wanted, what="events")
         self.assertGreater(written(), wanted, "dynprobe ended early")
 
     def await_events(self, p, probe="foo", n=1):
-        """Until a running dynprobe has written n more events of that probe."""
+        """Waits until a running dynprobe has written n more events of that probe."""
         seen = lambda: len(re.findall(f'"probe": ?"{re.escape(probe)}"', self.said(p)))
         wanted = seen() + n
         wait_until(lambda: p.poll() is not None or seen() >= wanted, what=f"{n} events of {probe}")
         self.assertGreaterEqual(seen(), wanted, "dynprobe ended early")
 
-    # -- what must hold
+    # -- checks
 
     def assert_ok(self, r, status=0):
         self.assertEqual(r.status, status, str(r))
@@ -399,12 +399,12 @@ class Case(unittest.TestCase):
         self.assertEqual(changed_text(pid), [])
         self.assertEqual(status(pid, "TracerPid"), "0")
         if before:
-            # a signal mask may differ for the moment of a handler, a mapping for that of a stack: what stays is what counts
+            # a handler may change a signal mask for a moment, a new stack the mappings: only lasting differences count
             differences = lambda: before.differences(State(pid))
             wait_until(lambda: not differences(), 20, lambda: f"none of these differences: {differences()}")
 
     def assert_cleaned(self, t):
-        """A later dynprobe takes out what a killed one left; it may have to come several times."""
+        """A later dynprobe removes what a killed one left; this may take several runs."""
         for _ in range(20):
             self.attach(t, "--function", "main", "-d", "0.1")
             if not t.patched():
@@ -413,7 +413,7 @@ class Case(unittest.TestCase):
         self.assert_result_ok(t)
 
     def assert_result_ok(self, target, status=0):
-        """The target ends by itself or at SIGTERM and found no fault in its own results."""
+        """The target ends by itself or at SIGTERM, and its own results are correct."""
         got = target.stop()
         self.assertEqual(got, status, f"{target.output()[-1500:]}\n{target.errors()[-1500:]}")
         self.assertIn("RESULT OK", target.output())

@@ -58,10 +58,10 @@ def enter():
 
 
 def isolate(network=False):
-    """Runs the program again in its own namespaces, and returns there."""
+    """Runs the program again in namespaces of its own, and returns in there."""
     if missing() is None and not isolated():
         again = [sys.executable, "-B", *(f"-W{w}" for w in sys.warnoptions), *sys.argv]
-        # A shell is process 1: it reaps orphans, which a test's interpreter would not.
+        # A shell is process 1, because it reaps orphans; the test's Python would not.
         shell = ["sh", "-c", '"$@"; exit $?', "sh"]
         new = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"] + (["--net"] if network else [])
         os.environ[ISOLATED] = "1"
@@ -72,7 +72,7 @@ def isolate(network=False):
 
 
 def main(network=False):
-    """Instead of harness.main(): the tests of this file in namespaces of their own."""
+    """Replaces harness.main(): runs the tests of this file in namespaces of their own."""
     isolate(network)
     harness.main()
 
@@ -173,7 +173,7 @@ READ = ["babeltrace2", "--names=all", "--clock-seconds", "--no-delta"]
 
 
 def read_trace(*inputs, name=None, check=True, timeout=120):
-    """The events of traces in time order; only those called `name` if given. What babeltrace2 complains of is a failure."""
+    """The events of traces in time order, or only those called `name`. A complaint by babeltrace2 is a failure."""
     p = subprocess.run([*READ, *inputs], capture_output=True, text=True, errors="surrogateescape", timeout=timeout)
     if check and p.returncode != 0:
         raise AssertionError(f"babeltrace2 {inputs}: {p.stderr[-4000:]}")
@@ -188,7 +188,7 @@ def metadata(directory):
 
 
 class LiveReader:
-    """babeltrace2 at the relay daemon's live port; its events as they come."""
+    """babeltrace2 at the relay daemon's live port; collects its events as they arrive."""
 
     def __init__(self, url, path):
         self.path, self.file = path, open(path, "wb")
@@ -214,7 +214,7 @@ class LiveReader:
 
 
 class User:
-    """Somebody who runs LTTng: root, or an ordinary user with a home of his own."""
+    """A user of LTTng: root, or an ordinary user with a home directory of his own."""
 
     def __init__(self, home, entry=None, groups=()):
         self.home, self.entry, self.groups = home, entry, groups
@@ -255,7 +255,7 @@ class Daemon:
         return self.process.poll() is None
 
     def freeze(self):
-        """SIGSTOP: it holds its sockets and answers nobody."""
+        """SIGSTOP: it keeps its sockets open and answers no request."""
         os.kill(self.pid, signal.SIGSTOP)
         wait_until(lambda: harness.status(self.pid, "State").startswith("T"), 10, "the daemon to be stopped")
 
@@ -263,12 +263,12 @@ class Daemon:
         os.kill(self.pid, signal.SIGCONT)
 
     def kill(self):
-        """kill -9 of the daemon alone; its consumer daemons notice."""
+        """Kills the daemon alone with SIGKILL; its consumer daemons notice."""
         self.process.kill()
         self.process.wait()
 
     def stop(self, seconds=10):
-        """Ends it in good order, and in any case."""
+        """Ends it in an orderly way if possible, and in any case."""
         if self.alive():
             self.thaw()
             self.process.terminate()
@@ -284,7 +284,7 @@ class Daemon:
 
 
 class Conversation:
-    """A program of tests/targets that answers each line with one. `case` ends it."""
+    """A program of tests/targets that answers each line with one line. `case` ends it."""
 
     def __init__(self, case, *argv, **popen):
         pipe = subprocess.PIPE
@@ -321,7 +321,7 @@ class Case(harness.Case):
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
 
     def tracer(self, name="tracer"):
-        """An ordinary user who is in root's tracing group."""
+        """An ordinary user in root's tracing group."""
         return User(self.path(name), NOBODY, [grp.getgrnam("tracing").gr_gid])
 
     # -- daemons
@@ -333,13 +333,13 @@ class Case(harness.Case):
         return daemon
 
     def sessiond(self, *args, user=None):
-        """A session daemon that answers. Root's is the global one (/run/lttng), another user's his own ($LTTNG_HOME/.lttng)."""
+        """Starts a session daemon and waits until it answers. Root's is the global one (/run/lttng), another user's his own ($LTTNG_HOME/.lttng)."""
         daemon = self.start_daemon(["lttng-sessiond", "--no-kernel", *args], user or self.root)
         self.await_sessiond(daemon)
         return daemon
 
     def await_sessiond(self, daemon):
-        """After start() of one that was killed, too."""
+        """Waits for the daemon, also after start() of one that was killed."""
         socket_path = "/run/lttng/client-lttng-sessiond" if not daemon.user.entry else daemon.user.home + "/.lttng/client-lttng-sessiond"
 
         def ready():
@@ -350,7 +350,7 @@ class Case(harness.Case):
         wait_until(ready, 90, "the session daemon to answer")  # its liburcu waits for a grace period of the kernel
 
     def relayd(self, user=None):
-        """A relay daemon on LTTng's default ports: only under main(network=True). Its traces: self.path('relay')."""
+        """A relay daemon on LTTng's default ports: only under main(network=True). It writes traces to self.path('relay')."""
         output = self.path("relay")
         os.makedirs(output, exist_ok=True)
         urls = [x for option, kind in (("-C", "control"), ("-D", "data"), ("-L", "live")) for x in (option, f"tcp://127.0.0.1:{RELAY[kind]}")]
@@ -361,21 +361,21 @@ class Case(harness.Case):
     # -- the lttng command
 
     def lttng(self, *args, user=None, check=True, timeout=30):
-        """Runs lttng (which never starts a daemon by itself here)."""
+        """Runs lttng, which here never starts a daemon by itself."""
         p = subprocess.run(["lttng", "-n", *map(str, args)], capture_output=True, text=True, timeout=timeout, **(user or self.root).popen())
         if check and p.returncode != 0:
             self.fail(f"lttng {args}: {p.returncode}\n{p.stdout}\n{p.stderr}")
         return p
 
     def lttng_xml(self, *args, user=None, check=True):
-        """The same with --mi=xml: the answer as elements without name spaces, None if it failed."""
+        """The same with --mi=xml: the output as elements without name spaces, None if it failed."""
         p = self.lttng("--mi=xml", *args, user=user, check=check)
         if p.returncode != 0 or not p.stdout.strip():
             return None
         return ElementTree.fromstring(re.sub(r'\sxmlns(:\w+)?="[^"]*"|\sxsi:\w+="[^"]*"', "", p.stdout))
 
     def listed(self, fields=False, user=None):
-        """What `lttng list -u` knows: {pid: {event: {"type":, "loglevel":, "fields": {name: type}}}}."""
+        """The output of `lttng list -u`: {pid: {event: {"type":, "loglevel":, "fields": {name: type}}}}."""
         answer = self.lttng_xml("list", "-u", *(["-f"] if fields else []), user=user, check=False)
         found = {}
         for pid in answer.iter("pid") if answer is not None else ():
@@ -389,7 +389,7 @@ class Case(harness.Case):
         return found
 
     def wait_listed(self, pid, *names, user=None, seconds=20):
-        """Until the daemon lists these events of the process; returns all of the process."""
+        """Waits until the daemon lists these events of the process; returns all of the process."""
 
         def look():
             events = self.listed(user=user).get(pid, {})
@@ -403,7 +403,7 @@ class Case(harness.Case):
         return {s.findtext("name"): s.findtext("enabled") == "true" for s in answer.iter("session")} if answer is not None else {}
 
     def session(self, name, *rules, channel=(), contexts=(), create=(), start=True, user=None):
-        """A session whose trace is at self.path(name); a rule is the arguments of enable-event. Started if asked."""
+        """Creates a session with its trace at self.path(name); a rule is the arguments of enable-event. Starts it if asked."""
         lttng = lambda *args: self.lttng(*args, user=user)
         lttng("create", name, *(create or [f"--output={self.path(name)}"]))
         lttng("enable-channel", "-u", "-s", name, *channel, "c")
@@ -415,7 +415,7 @@ class Case(harness.Case):
             lttng("start", name)
 
     def last_events(self, session, name=None):
-        """What a session has, which is destroyed."""
+        """Destroys a session and returns its events."""
         self.lttng("stop", session)
         self.lttng("destroy", session)
         return self.read(self.path(session), name=name)

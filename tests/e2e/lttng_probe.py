@@ -10,7 +10,7 @@ import lttng_env
 
 
 class Case(lttng_env.Case):
-    """`user` runs programs and dynprobe, in a home of his own."""
+    """`user` runs programs and dynprobe, with a home directory of his own."""
 
     user = None
 
@@ -29,14 +29,14 @@ class Case(lttng_env.Case):
     # -- dynprobe
 
     def run_tool(self, *args, user=None, timeout=90, **kw):
-        """dynprobe to its end, whatever that is."""
+        """Runs dynprobe to its end, whatever its status."""
         return harness.tool(*args, timeout=timeout, **{**(user or self.user).popen(), **kw})
 
     def tool(self, *args, status=0, **kw):
         return self.run_tool(*args, status=status, **kw)
 
     def leave(self, t, *args, session="s", names=None, **kw):
-        """dynprobe attach; returns when LTTng has heard of the probes."""
+        """dynprobe attach; returns when LTTng lists the probes."""
         p = self.tool("attach", "--pid", t.pid, *args, *(["--session", session] if session else ["--sink", "lttng"]), **kw)
         for name in names or self.names(args):
             self.wait_listed(t.pid, "dynprobe:" + name)
@@ -49,7 +49,7 @@ class Case(lttng_env.Case):
 
     @contextlib.contextmanager
     def running(self, t, *args, **kw):
-        """A run in the foreground, from its first patch on to Ctrl-C; yields what becomes its Result."""
+        """A run in the foreground, from its first patch to Ctrl-C; yields an object that becomes its Result."""
         argv = [harness.DYNPROBE, "--pid", str(t.pid), *map(str, args)]
         with open(self.path("foreground.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})
@@ -63,7 +63,7 @@ class Case(lttng_env.Case):
             vars(result).update(vars(self.finish(p)))
 
     def end(self, t):
-        """The probes come out, the text is what it was, and the program noticed nothing."""
+        """Removes the probes; the text must be the original, and the program must have noticed nothing."""
         self.tool("detach", "--pid", t.pid)
         self.assert_clean_text(t)
 
@@ -77,7 +77,7 @@ class Case(lttng_env.Case):
         super().session(*args, user=user or self.user, **kw)
 
     def events(self, name="s", probe="foo", user=None):
-        """What a session has of a probe (None: of all), once it is stopped."""
+        """A session's events of a probe (None: of all), after the session is stopped."""
         self.lttng("stop", name, user=user or self.user, check=False)
         return self.read(self.path(name), name="dynprobe:" + probe if probe else None)
 
@@ -86,12 +86,12 @@ class Case(lttng_env.Case):
         return [e.fields[field] for e in events]
 
     def assert_contiguous(self, calls, least=50):
-        """A field that counts the calls: none is missing, none seen twice, and the order is theirs."""
+        """Checks a field that counts calls: none is missing or repeated, and they are in order."""
         self.assertGreaterEqual(len(calls), least)
         self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))))
 
     def set_current(self, name, user=None):
-        """The user's current session, as `lttng set-session` leaves it."""
+        """Sets the user's current session, as `lttng set-session` does."""
         path = os.path.join((user or self.user).home, ".lttngrc")
         with open(path, "w") as f:
             f.write(f"session={name}\n")
@@ -99,7 +99,7 @@ class Case(lttng_env.Case):
 
 
 class WithDaemon(Case):
-    """A session daemon of root's runs from the beginning."""
+    """Tests for which root's session daemon runs from the beginning."""
 
     def setUp(self):
         super().setUp()

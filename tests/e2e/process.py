@@ -16,7 +16,7 @@ class Mapping:
         self.perms, self.offset = fields[1], int(fields[2], 16)
         self.path = fields[5] if len(fields) > 5 else ""
 
-        self.is_ours = "dynprobe" in os.path.basename(self.path)  # the checkout's folder may well bear that name
+        self.is_ours = "dynprobe" in os.path.basename(self.path)  # only the file name: the checkout's folder may be called dynprobe
 
     def key(self):
         return (self.start, self.end, self.perms, self.path)
@@ -28,13 +28,13 @@ def maps(pid):
 
 
 def has_processor(feature):
-    """A name from the flags in /proc/cpuinfo."""
+    """Is this name among the flags in /proc/cpuinfo?"""
     with open("/proc/cpuinfo") as f:
         return any(feature in line.split() for line in f if line.startswith("flags"))
 
 
 def status_fields(pid):
-    """{} if there is no such process any more."""
+    """{} if the process does not exist any more."""
     try:
         with open(f"/proc/{pid}/status") as f:
             return {name: value.strip() for name, _, value in (line.partition(":") for line in f)}
@@ -43,7 +43,7 @@ def status_fields(pid):
 
 
 def status(pid, field):
-    """None if there is no such process any more, or no such field."""
+    """None if the process or the field does not exist any more."""
     return status_fields(pid).get(field)
 
 
@@ -71,7 +71,7 @@ def changed_text(pid):
     for tries in range(200):
         try:
             return [place for m in text_mappings(pid) for place in changed_bytes(pid, m)]
-        except OSError:  # a program that loads and unloads libraries: a mapping went between two looks
+        except OSError:  # the program unloaded a library between two reads
             if tries == 199 or not os.path.exists(f"/proc/{pid}/maps"):
                 raise
             time.sleep(0.01)
@@ -79,13 +79,13 @@ def changed_text(pid):
 
 
 def armed(pid):
-    """Probes stand: our code is mapped, the text is changed, and nobody is at work in the process (borrowing a thread changes text too)."""
+    """Are probes installed? Our code is mapped, the text is changed, and no thread is being borrowed (which changes text too)."""
     look = lambda: status(pid, "TracerPid") == "0" and any(m.is_ours for m in maps(pid)) and changed_text(pid)
-    return look() and (time.sleep(0.01), look())[1]  # two looks: between two loans of a thread it looks the same
+    return look() and (time.sleep(0.01), look())[1]  # twice: between two borrowed threads it looks the same
 
 
 def private_text_kib(pid):
-    """Copies of text pages that patching made and nobody gave back."""
+    """Size of the copies of text pages that patching made and did not give back."""
     total, counting = 0, False
     with open(f"/proc/{pid}/smaps") as f:
         for line in f:
@@ -98,7 +98,7 @@ def private_text_kib(pid):
 
 
 def live_address(pid, path, symbol):
-    """Address of a symbol in the running process."""
+    """The address of a symbol in the running process."""
     address = symbol_address(path, symbol)
     first = next(m for m in maps(pid) if m.path == os.path.realpath(path))
     pie = "DYN (" in binutils.readelf("-h", path)
@@ -106,7 +106,7 @@ def live_address(pid, path, symbol):
 
 
 def assert_memory_exists(case, pid):
-    """All pages of what is mapped of our memory file: none has to be found when it is first written to."""
+    """Checks that all mapped pages of our memory file exist: a first write to them needs no allocation."""
     ours = [m for m in maps(pid) if m.is_ours]
     case.assertTrue(ours)
     for m in ours:
@@ -116,7 +116,7 @@ def assert_memory_exists(case, pid):
 
 
 def joined(mappings):
-    """Neighbouring mappings of one file count as one: where pages of text were replaced, the kernel goes on showing them by themselves."""
+    """Joins neighbouring mappings of one file: after page replacement the kernel lists replaced pages separately."""
     found = []
     for m in sorted(mappings, key=lambda m: m.start):
         last = found[-1] if found else None

@@ -20,12 +20,12 @@ from harness import free_port, listens, wait_until
 
 
 def work(n):
-    """What every web server here answers to /N."""
+    """The reply of every web server here to /N."""
     return sum(i * i % 7 for i in range(n % 1000 + 1))
 
 
 def write_answers(directory, n):
-    """Files for a server to send, by their numbers."""
+    """Writes files for a server to send, named by number."""
     os.mkdir(directory)
     for i in range(n):
         with open(os.path.join(directory, str(i)), "w") as f:
@@ -33,7 +33,7 @@ def write_answers(directory, n):
 
 
 class Server:
-    """One of them: `hot` is a function that its load calls all the time, with a pointer in $rsi."""
+    """A server; `hot` is a function that its load calls all the time, with a pointer in $rsi."""
 
     needs = ()
     hot = "libc.so.6!write"
@@ -69,7 +69,7 @@ class Server:
         return self.spawn(*self.command())
 
     def pid(self):
-        """Of the process that does the work."""
+        """The process that does the work."""
         return self.process.pid
 
     def load(self):
@@ -79,7 +79,7 @@ class Server:
             try:
                 self.ask(n)
                 self.answers += 1
-            except Exception as e:  # whatever it is, the server did not answer as it should
+            except Exception as e:  # any exception: the server gave a wrong answer
                 if not self.over.is_set():
                     self.wrong.append(f"request {n}: {e!r}")
 
@@ -101,7 +101,7 @@ class Server:
         self.log.close()
 
     def end(self):
-        """Ends it in good order; its exit status."""
+        """Ends it in an orderly way; returns its exit status."""
         self.end_load()
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
@@ -241,7 +241,7 @@ class Sql(Server):
         super().close()
 
     def as_user(self, name):
-        """How to start programs that root may not be."""
+        """Keyword arguments to start a program that root must not run."""
         who = pwd.getpwnam(name)
         os.chown(self.dir, who.pw_uid, who.pw_gid)
         return {"user": who.pw_uid, "group": who.pw_gid, "env": {**os.environ, "HOME": self.dir, "LC_ALL": "C"}}
@@ -262,7 +262,7 @@ class Postgres(Sql):
         return "psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-d", "postgres", "-qAt"
 
     def pid(self):
-        """Of the backend that serves the client."""
+        """The backend process that serves the client."""
         for child in harness.children(self.process.pid):
             with open(f"/proc/{child}/cmdline") as f:
                 if "127.0.0.1" in f.read():
@@ -291,10 +291,10 @@ class Chromium(Server):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/json/version", timeout=30) as answer:
             if b"HeadlessChrome" not in answer.read():
                 raise ValueError("not its version")
-        time.sleep(0.01)  # most of the load is the page's own
+        time.sleep(0.01)  # the page itself makes most of the load
 
     def pid(self):
-        """The browser: not the shell that starts it, and none of its helpers."""
+        """The browser's main process: not the shell that starts it, and none of its helpers."""
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):  # some end meanwhile
@@ -305,7 +305,7 @@ class Chromium(Server):
 
 
 class Apache(Server):
-    """The process with the threads that answer."""
+    """Apache; `pid` is the process with the worker threads."""
 
     needs = ("/usr/sbin/apache2",)
     hot = "libc.so.6!writev"
@@ -340,7 +340,7 @@ MaxRequestWorkers 25
 
 
 class Php(Server):
-    """php-fpm, asked by FastCGI."""
+    """php-fpm, queried by FastCGI."""
 
     needs = ("/usr/sbin/php-fpm8.2",)
     hot = "libc.so.6!write"
@@ -376,7 +376,7 @@ pm.max_children = 1
 
 
 def fcgi_records(answer):
-    """Of each up to the last: kind, and how long its content and what pads it are. Whoever wants the content reads it."""
+    """For each record up to the last: its kind, and the lengths of its content and padding. The caller reads the content."""
     while True:
         head = answer.read(8)
         if len(head) < 8:
@@ -407,4 +407,4 @@ class Mariadb(Sql):
 
 
 ALL = (Python, Nginx, Redis, Node, Java, Postgres, Chromium, Apache, Php, Mariadb)
-SOME = (Python, Nginx, Redis, Postgres, Chromium)  # where there is less time
+SOME = (Python, Nginx, Redis, Postgres, Chromium)  # for tests with less time

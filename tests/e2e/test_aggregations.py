@@ -235,7 +235,7 @@ class Durations(unittest.TestCase):
         hits = {r["probe"]: r["hits"] for r in rows}
         self.assertEqual(hits, {f"{name}_return": truth[name][0] for name in ("rec", "tailed", "maybe")})
         self.assertEqual(summary["lost"]["total"], 0)
-        # Those that longjmp() left began 0.3 s before the next call at the same address returned.
+        # Calls that longjmp() left began 0.3 s before the next call at the same address returned.
         maybe = [r for r in rows if r["probe"] == "maybe_return"][0]
         self.assertLess(max(b["from"] for b in maybe["buckets"]), 200e6)
 

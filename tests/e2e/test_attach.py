@@ -14,7 +14,7 @@ from harness import Case, State, maps, wait_until
 
 class Attach(Case):
     def test_a_lock_whose_tool_has_ended_is_waited_for(self):
-        """A child of it has the descriptor for a moment longer."""
+        """The dead tool's child keeps the lock's descriptor for a moment longer."""
         t = self.target("spin", 0, 500)
         script = (f"import fcntl, os, time\nf = open('/proc/{t.pid}/personality')\nfcntl.flock(f, fcntl.LOCK_EX)\n"
                   "if os.fork(): os._exit(0)\nprint('held', flush=True)\ntime.sleep(0.7)\n")
@@ -54,7 +54,7 @@ class Attach(Case):
         self.assert_clean(t.pid)
 
     def test_duration_is_the_time_between_armed_and_disarmed(self):
-        """Planning some thousand probes takes longer than they stand."""
+        """Planning some thousand probes takes longer than they are installed."""
         t = self.target("spin", 0, 1000)
         r = self.attach(t, "--return", "libc.so.6!*", "--function", "foo", "-d", "0.1", "-q")
         self.assertEqual(r.summary["ended_by"], "duration", str(r))

@@ -47,7 +47,7 @@ class Backtrace(Case):
             self.assertEqual(names(frames), ["leaf"] + ["descend"] * 4)
 
     def test_what_is_cut_says_so(self):
-        """A stack without its beginning is not one that begins at its last frame."""
+        """A stack that is cut must not look like one that is complete."""
         t = self.target("deep", 40)
         r = self.dynprobe("--pid", t.pid, "--function", "leaf", "-t", "backtrace:5", "-n", 3, json_events=False)
         self.assertEqual(len(re.findall(r"#4  descend.*\n +#5  \.\.\.\n", r.err + r.out)), 3, r)
@@ -79,7 +79,7 @@ class Backtrace(Case):
         self.assert_result_ok(t)
 
     def test_in_the_middle_of_a_function(self):
-        """After the prologue the stack is elsewhere: the row for that very instruction is used."""
+        """After the prologue the stack pointer differs: the walk must use the row of that very instruction."""
         t = self.target("deep", 3)
         offsets = binutils.offsets(harness.target_path("deep"), "descend")
         placed = 0
@@ -99,7 +99,7 @@ class Backtrace(Case):
         self.assert_result_ok(t)
 
     def test_in_functions_without_tables(self):
-        """Hand-written code that says nothing of its stack: read from its instructions, at each of them."""
+        """Hand-written code without a table: the walk analyses its instructions, and is right at each of them."""
         t = self.target("asm_forms")
         for function, placed in (("form_short_jcc", 1), ("form_cmp_rip_imm", 2), ("form_rep_movsb", 4)):
             with self.subTest(function):
@@ -121,7 +121,7 @@ class Backtrace(Case):
                 t = self.target(name, 0, 500)
                 for frames in self.frames(t, "foo"):
                     self.assertEqual(names(frames)[:3], ["foo", "caller", "main"])
-                    if name == "spin-musl-static":  # musl has no tables: its code is read
+                    if name == "spin-musl-static":  # musl has no tables: its code is analysed
                         self.assertEqual(names(frames)[-1], "_start")
                 self.assert_result_ok(t)
 

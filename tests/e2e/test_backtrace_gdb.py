@@ -33,7 +33,7 @@ class BacktraceAsGdb(Case):
         self.assert_same(self.stops("sqlite3", 60, 60))
 
     def test_where_gdb_goes_on_into_data_we_end(self):
-        """On a context's own stack nothing says that it ends: what is above it are the words of makecontext."""
+        """The stack of a makecontext() context has no marked end: above it are the words of makecontext."""
         stops = self.stops("other stacks", 80, 60, at=["on_other_stack"])
         self.assertEqual([s for s in stops if not s["same"] and not run.astray(s)], [])
         self.assertTrue(all(len(s["ours"]) < len(s["theirs"]) for s in stops if not s["same"]))

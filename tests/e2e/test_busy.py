@@ -11,7 +11,7 @@ from harness import Case, State
 
 class Busy(Case):
     def assert_live(self, t, *args, threads=None):
-        """Probes came and went, nobody was held for long enough to be named, and the program never noticed."""
+        """Probes were installed and removed live, no thread was stopped for long enough to be reported, and the program noticed nothing."""
         before = State(t.pid)
         r = self.attach(t, "--function", "foo", "--count", "-d", "0.3", *args)
         self.assert_ok(r)
@@ -25,7 +25,7 @@ class Busy(Case):
         self.assert_live(self.target("throng", 500))
 
     def test_first_attach_on_the_only_processor_of_a_thread_that_never_rests(self):
-        """A tool that polls at a raised priority never lets that thread run, and so never sees it stop."""
+        """A tool that polls at a raised priority would never let that thread run, and so would never see it stop."""
         cpu = min(os.sched_getaffinity(0))
         self.addCleanup(os.sched_setaffinity, 0, os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cpu})  # the program and dynprobe inherit it

@@ -26,12 +26,12 @@ class Canary(Case):
         self.instructions = [body + int(x) for x in offsets]
 
     def has_room(self):
-        """One byte at the end of the text: where its jump can lead is a matter of where the program was mapped. Coverage is measured elsewhere."""
+        """One byte at the end of the text: whether its jump has a target depends on the load address. Coverage is measured elsewhere."""
         r = self.dynprobe("--pid", self.t.pid, "--dry-run", "--probe", hex(max(self.instructions)), json_events=False)
         return "DP-NO-SPACE" not in r.out + r.err
 
     def probed(self, sites, *contexts, hits=20000):
-        """Plants probes on all of them, waits for hits, and tells which sites were placed."""
+        """Installs probes on all of them, waits for hits, and returns the sites that were placed."""
         probes = [x for site in sites for x in ("--probe", hex(site))]
         r = self.attach(self.t, *probes, *(x for c in contexts for x in ("-t", c)), "-n", hits, "-d", 20)
         self.assertIn(r.status, (0, 124), str(r)[-3000:])
@@ -39,7 +39,7 @@ class Canary(Case):
         return {s for s, p in zip(sites, r.summary["probes"]) if p.get("tactic")}
 
     def everywhere(self, *contexts):
-        """On every instruction at once; those that were in others' way, after that."""
+        """Probes every instruction at once; then those that other probes blocked."""
         placed = self.probed(self.instructions, *contexts)
         left = [s for s in self.instructions if s not in placed]
         if left:
@@ -65,7 +65,7 @@ class Canary(Case):
         self.assertGreater(sum(bool(p.get("tactic")) for p in r.summary["probes"]), len(self.instructions) * 3 // 4, str(r)[-3000:])
 
     def test_the_canary_sings(self):
-        """What a patch would do wrong is seen: here the test itself does it, to one instruction."""
+        """Checks that the canary notices a wrong patch: here the test itself changes one instruction."""
         site = next(s for s in self.instructions if read_memory(self.t.pid, s, 3) == b"\x49\xf7\xd3")  # not %r11
         with open(f"/proc/{self.t.pid}/mem", "r+b", buffering=0) as f:
             f.seek(site)

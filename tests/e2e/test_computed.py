@@ -17,13 +17,13 @@ ROUNDS = 60
 
 
 def rounded(name, value):
-    """Shortest decimals of a float are not those of the double that it is read back as."""
+    """The shortest decimals of a float read back as another double."""
     return struct.pack("<f", value) if name in FLOATS else value
 
 
 class Computed(Case):
     def check(self, needed, *command):
-        """`needed` have to be there; of others the compiler may tell nothing, but nothing false may be told."""
+        """The `needed` variables must have a value; the compiler may omit others, but none may have a wrong value."""
         program = harness.compiled(self.path("program"), *command, "-g", "-Wno-unknown-attributes", SOURCE, cwd=self.dir)
         r = self.dynprobe("--probe", f"computed.c:{LINE}", "-t", "locals", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms",
                           "--max-pause", "30000", "--", program, ROUNDS, cwd=self.dir)

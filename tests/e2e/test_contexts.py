@@ -97,7 +97,7 @@ class Contexts(Case):
         """Null, the kernel's half, not canonical, and a read that runs off the end of a mapping."""
         t = self.spin()
         maps = harness.maps(t.pid)
-        # Behind the stack there is nothing, or what the kernel maps ([vvar]).
+        # After the stack is nothing, or a mapping of the kernel ([vvar]).
         last = max(m.end for m in maps if m.perms[0] == "r" and not m.path.startswith("[v") and m.end not in [n.start for n in maps])
         bad = (0, 8, 0xFFFFFFFF81000000, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF, last - 4)
         for e in self.events(t, *(f"uint64:v{i}:{a:#x}" for i, a in enumerate(bad))):

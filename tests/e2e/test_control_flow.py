@@ -37,7 +37,7 @@ class ControlFlow(Case):
     def hold(self, name, *args, probes, rounds=None):
         t = self.target(name, *args)
         r = self.come_and_go(t, probes, rounds)
-        self.assertFalse([m.key() for m in harness.maps(t.pid) if m.is_ours], str(r))  # it says why it left something
+        self.assertFalse([m.key() for m in harness.maps(t.pid) if m.is_ours], str(r))  # r names what was left and why
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
@@ -50,7 +50,7 @@ class ControlFlow(Case):
         self.hold("cloner", "alone", probes=self.every_instruction("foo", "nested"))
 
     def test_process_that_shares_memory_as_long_as_the_program_lives(self):
-        """Nothing is taken from under it: what cannot go stays, and is said; the text is the program's own again."""
+        """Memory that it uses is not unmapped: what cannot be removed stays and is reported; the text is the program's own again."""
         t = self.target("cloner", "beside")
         r = self.attach(t, *self.every_instruction("foo", "nested"), "-t", "regs", "-d", "0.2", "-o", "/dev/null", json_events=False)
         self.assertIn("shares its memory", r.err)
@@ -61,7 +61,7 @@ class ControlFlow(Case):
         self.hold("forker", probes=self.every_instruction("foo", "in_child"))
 
     def test_exec_in_a_thread(self):
-        """The program that comes next finds nothing of the probes, and runs."""
+        """The new program finds nothing of the probes, and runs."""
         t = self.target("execer", 0, "thread")
         p = self.start_attached(t, *self.every_instruction("foo"))
         self.await_events(p, "foo_entry")
@@ -78,7 +78,7 @@ class ControlFlow(Case):
         self.hold("jumper", probes=self.every_instruction("jumper!step", "yield", "resume", "deeper", "jump", "leave", "on_alarm"))
 
     def test_every_instruction_of_what_switches_stacks(self):
-        """swapcontext, longjmp and what they are made of, in libc."""
+        """swapcontext, longjmp and their helpers in libc."""
         names = ("swapcontext", "_setjmp", "__sigsetjmp", "__longjmp", "siglongjmp")
         self.hold("jumper", probes=self.every_instruction(*(f"libc.so.6!{f}" for f in names)))
 

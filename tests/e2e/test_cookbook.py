@@ -29,7 +29,7 @@ class Block:
 
 
 class Answer:
-    """What a block of the page printed, and what it left in its directory."""
+    """The output of a block of the page, and the files that it left in its directory."""
 
     def __init__(self, status, out, directory):
         self.status, self.out = status, out
@@ -90,14 +90,14 @@ class Redis:
 
 
 class Pages(unittest.TestCase):
-    """All blocks run side by side, each with a program of its own; the tests look at what came of them."""
+    """All blocks run at the same time, each with a program of its own; the tests check the results."""
 
     maxDiff = None
     pages = PAGES
 
     @classmethod
     def prepare(cls):
-        """What these pages need besides."""
+        """Makes what these pages need in addition."""
 
     @classmethod
     def setUpClass(cls):
@@ -168,13 +168,13 @@ class Pages(unittest.TestCase):
         return answer
 
     def as_shown(self, block, answer):
-        """The words that the page shows are words of what was printed: numbers, addresses and threads differ from run to run."""
+        """The words in the page's output also occur in the real output; numbers, addresses and threads differ from run to run."""
         words = lambda text: set(re.findall(r"(?<!\w)[A-Za-z_]{4,}", re.sub(r'"[^"\n]*"', "", text)))
         real = words(answer.out) | {w for text in answer.files.values() for w in words(text)}
         self.assertEqual(words(block.shown) - real, set(), f"{block.name}: shown on the page, but not printed:\n{answer.out}")
 
 
-# ---- what has to be true -------------------------------------------------------------------------------------------------
+# ---- checks of the output --------------------------------------------------------------------------------------------------
 
 
 class Cookbook(Pages):
@@ -274,7 +274,7 @@ class Cookbook(Pages):
         self.assertAlmostEqual(counts["getCommand"], 2 * counts["setCommand"], delta=4)
 
     def test_results(self):
-        """Orders are refused each tenth time, the others end with -1, 0, 1 in turn."""
+        """Every tenth order is refused; the others return -1, 0, 1 in turn."""
         a = self.ask("results")
         counts = {value: int(n) for n, value in a.rows(r"^ +(\d+) \w+  (-?\d)$")}
         self.assertEqual(set(counts), {"-1", "0", "1"})
@@ -300,7 +300,7 @@ class Cookbook(Pages):
         self.assertEqual(len(found), 3)
 
     def test_locals(self):
-        """The line behind handle_request(): its answer is known."""
+        """The line after handle_request(), whose result is known."""
         found = self.ask("locals").rows(r'request.operand=(\d+) request.verb="(\w+)" answer=(-?\d+)')
         self.assertEqual(len(found), 2)
         for operand, verb, answer in found:
@@ -381,7 +381,7 @@ class Cookbook(Pages):
         self.assertGreaterEqual(int(buckets["[400, 600)"]), 7)
 
     def test_bt_commands(self):
-        """bash executes one command after the other, each of them in this process."""
+        """bash executes one command after the other, each in this process."""
         self.assertEqual(self.ask("bt_commands").rows(r"^ +(\d+) execute_command$"), ["2"])
 
     def test_bt_class(self):
@@ -391,7 +391,7 @@ class Cookbook(Pages):
         self.assertIn("1", self.ask("bt_usdt").rows(r"python_gc__start: arg0=(\d)$"))
 
     def test_stap_averages(self):
-        """Operands go round among the three verbs."""
+        """The operands take turns among the three verbs."""
         averages = [float(x) for x in self.ask("stap_averages").rows(r"^ +\d+ +\d+ +([\d.]+) compute  [012]$")]
         self.assertEqual(len(averages), 3)
         self.assertLess(max(averages) - min(averages), 100)

@@ -20,7 +20,7 @@ class Snapshots(test_cookbook.Pages):
 
     @classmethod
     def prepare(cls):
-        """As it is installed: modules are found by their names."""
+        """As installed: modules are found by name."""
         os.unlink(os.path.join(cls.bin, "dynprobe"))
         shutil.copy2(harness.DYNPROBE, os.path.join(cls.bin, "dynprobe"))
         os.makedirs(os.path.join(cls.dir, "share", "dynprobe"))

@@ -18,7 +18,7 @@ def limit_none():
 
 
 def segments(core):
-    """{address: bytes that are in the file} of each mapping in a core."""
+    """{address: bytes in the file} for each mapping in a core."""
     with open(core, "rb") as f:
         data = f.read(1 << 16)
     phoff, n = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
@@ -33,7 +33,7 @@ class CoreSize(Case):
             self.skipTest("the hard limit of core files (ulimit -H -c) is not unlimited")
         with open(PATTERN) as f:
             pattern = f.read().strip()
-        if pattern.startswith(("|", "/")):  # elsewhere than in the program's own directory
+        if pattern.startswith(("|", "/")):  # the core is not written to the program's own directory
             if not os.access(PATTERN, os.W_OK):
                 self.skipTest(f"core files go to {pattern}, and {PATTERN} cannot be changed")
             self.addCleanup(self.set_pattern, pattern)
@@ -44,7 +44,7 @@ class CoreSize(Case):
             f.write(pattern)
 
     def crash(self, how, *probes):
-        """The status and the core's size of a program that ends by itself at SIGUSR1, probed if there are probes."""
+        """The status and the core's size of a program that crashes at SIGUSR1, with or without probes."""
         folder = self.path(f"cores-{how}-{len(probes)}")
         os.mkdir(folder)
         t = self.target("crasher", how, 1000, cwd=folder, preexec_fn=limit_none)
@@ -77,7 +77,7 @@ class CoreSize(Case):
         self.check("segv", "--function", "foo", "-t", "backtrace")
 
     def test_the_text_of_large_modules_is_not_in_the_core(self):
-        """Neither that of the one that is probed, nor that of one in which a thread has worked for us."""
+        """Neither the text of the probed module, nor that of a module in which a thread was borrowed."""
         self.check("abort", "--function", "foo", "--function", "libc.so.6!clock_nanosleep", "--function", "libc.so.6!malloc", "-t", "regs")
 
     def test_code_is_in_the_core_for_a_debugger_and_data_is_not(self):

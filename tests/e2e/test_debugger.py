@@ -13,7 +13,7 @@ from harness import Case, needs, wait_until
 SCRIPT = os.path.join(harness.ROOT, "share", "dynprobe-gdb.py")
 STEPPER = os.path.join(harness.ROOT, "tests", "e2e", "gdb_steps.py")
 CHAIN = ["third", "second", "first", "main"]
-# No traps: a debugger that steps over one swallows its signal, and the program dies (docs/guarantees.md, a later debugger).
+# No traps: a debugger that steps over a trap swallows its signal, and the program dies (docs/guarantees.md, a later debugger).
 PROBES = ("--no-trap", "--probe", "first:*", "--probe", "second:*", "--probe", "third:*")
 
 
@@ -49,10 +49,10 @@ class Debugger(Case):
         return found
 
     def check(self, t, at_ret, frames, places):
-        """A backtrace is as the program's own would be. The names of what is ours in it."""
+        """Checks that a backtrace equals the program's own. Returns the names of our frames in it."""
         ours = [name for name, pc in frames if name and "[dynprobe" in name]
         program = frames[len(ours):]
-        if not ours and program[0][1] not in places:  # at a jump that is hidden between two instructions (docs/debuggers.md)
+        if not ours and program[0][1] not in places:  # at an embedded jump between two instructions (docs/debuggers.md)
             return ours
         names = [name for name, pc in program]
         self.assertEqual([name for name, pc in frames[:len(ours)]], ours, frames)
@@ -62,9 +62,9 @@ class Debugger(Case):
         if ours:
             function, offset = re.match(r"(\w+)\+0x([0-9a-f]+) \[dynprobe( jump)?\]$", ours[-1]).groups()[:2]
             site, caller = places[function] + int(offset, 16), program[0]
-            if at_ret and len(ours) == 1 and names[0] != function:  # a displaced ret: gdb knows those, and leaves the function out
+            if at_ret and len(ours) == 1 and names[0] != function:  # a displaced ret: gdb recognises it, and omits the function
                 self.assertEqual((names, places[caller[1]]), (CHAIN[CHAIN.index(function) + 1:], (caller[0], True)), frames)
-            else:  # the instruction that was displaced, or when it has run, the next one
+            else:  # the displaced instruction, or the next one if that has run
                 self.assertIn(caller[1] - 1 - site, range(16), frames)
                 self.assertEqual((caller[0], places[caller[1] - 1][0]), (function, function), frames)
         return ours
@@ -80,13 +80,13 @@ class Debugger(Case):
         return t
 
     def hold(self, n, *args):
-        """While dynprobe is at work, and takes the events: nothing that it calls has much to do."""
+        """dynprobe drains the events meanwhile, so that the functions that stubs call take few steps."""
         t = self.target("stops")
         p = self.start_attached(t, *args, "-o", "/dev/null", json_events=False)
         seen = self.check_all(t, self.steps(t, n))
         r = self.finish(p)
         self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
-        self.assertGreater(len(seen), n // 2)  # in code that has a name: what may go astray is the exception
+        self.assertGreater(len(seen), n // 2)  # in named code: most steps must be there
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
         return seen
@@ -108,7 +108,7 @@ class Debugger(Case):
         self.assertGreater(len(self.check_all(t, self.steps(t, 400))), 100)
 
     def test_source_lines_of_what_is_probed(self):
-        """What is behind the stub is the function itself, with its line and its arguments."""
+        """The frame after the stub's is the function itself, with its line and its arguments."""
         t = self.target("stops")
         p = self.start_attached(t, "--function", "third", "-t", "reg:rdi", "-o", "/dev/null", json_events=False)
         for i in range(50):

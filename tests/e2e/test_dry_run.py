@@ -10,7 +10,7 @@ import harness
 from harness import KEPT_TEXT_KIB, Case, State, needs, wait_until
 
 PAGE = 4096
-SLACK = 2  # mappings: for stubs, room is found anew in each attach
+SLACK = 2  # mappings that may differ: each attach places its stubs anew
 
 
 class DryRun(Case):
@@ -23,7 +23,7 @@ class DryRun(Case):
         return self.target("spin", 0, 1000)
 
     def check_site(self, t, p):
-        """The bytes of a plan are those in memory, neighbours having given way, and it says which of them will stay."""
+        """The plan's bytes are those in memory, apart from evicted neighbours, and the plan says which bytes will not change."""
         old, new, at = bytes.fromhex(p["old"]), bytes.fromhex(p["new"]), int(p["addr"], 16)
         memory = bytearray(harness.read_memory(t.pid, at - 256, 512))
         for e in p["evicted"]:
@@ -113,7 +113,7 @@ class DryRun(Case):
         t = self.target("spin-nopie", 0, 1000)
         p = harness.tool("list", "-v", "-f", "json", "--pid", t.pid, "spin-nopie!*")
         functions = [json.loads(line) for line in p.stdout.splitlines()]
-        # neighbours may lie in functions that no symbol bounds
+        # neighbours may be in functions without a symbol
         boundaries = {hex(address) for address, _ in binutils.instructions(t.path)}
         specs = [f"{f['spec']}+{s['offset']:#x}" for f in functions if f["name"] for s in f["sites"] if s["tactic"] == "evict"]
         self.assertGreater(len(specs), 3, "instructions of a program at low addresses that need it")

@@ -54,7 +54,7 @@ class Endings(Case):
         self.assert_result_ok(t)
 
     def test_fork_child_outlives_the_probes(self):
-        """Stub memory is shared with children: it must stay right for them when the parent's probes are gone and placed anew."""
+        """Children share the stubs' memory: it must stay valid for them when the parent's probes are removed and installed again."""
         t = self.target("forker")
         for _ in range(5):
             self.assert_ok(self.attach(t, "--function", "foo", "-t", "regs", "-d", "0.2"))

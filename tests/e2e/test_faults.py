@@ -23,7 +23,8 @@ class Faults(Case):
         self.assertEqual([p["tag"] for p in r.summary["probes"]], [None] * (len(FAULTING) + 1), str(r))
 
     def test_every_kind_of_fault_at_probed_instructions(self):
-        """pc, siginfo, stack and mask of each, handlers that skip, jump out and repair, children that die: as without probes. Several rounds."""
+        """The pc, siginfo, stack and mask of each fault, with handlers that skip, jump out and repair, and children that die, are as without
+        probes. Several rounds."""
         t = self.target("faults", 300)
         before = caught(t.pid)
         for tactic in ("jump,pun,evict,trap", "trap"):
@@ -47,7 +48,7 @@ class Faults(Case):
         for _ in range(2):
             r = self.attach(t, "--function", "fault_load", "-t", UNREADABLE, "-t", READABLE % header, "-d", "1")
             self.assert_ok(r)
-            # Without it the program sees the stub's addresses.
+            # Otherwise the program would see the stub's addresses.
             self.assertIsNone(r.summary["memory_by_calls"], "the handler of faults did not stand all the time")
             self.assert_hits(r, 500)
             self.assertTrue(all(e["fields"]["nothing"] is None for e in r.events[:100]), r.events[:3])
@@ -89,7 +90,7 @@ class Faults(Case):
         self.assertEqual({e["fields"]["text"] for e in r.events}, {"obstacle"})
 
     def test_thread_asleep_in_a_call_of_unknown_number_is_not_in_the_way(self):
-        """The first stop makes it go on in a hook's stub, where it then sleeps for as long as the program likes."""
+        """The first stop makes the thread continue in a hook's stub, where it may sleep for any time."""
         t = self.target("obstacle", "call")
         before = State(t.pid)
         p = self.start_attached(t, *self.TEXT)
@@ -134,7 +135,7 @@ class Faults(Case):
 
     def test_ends_as_without_probes(self):
         for kind, sig in (("load", signal.SIGSEGV), ("ud2", signal.SIGILL), ("divide", signal.SIGFPE), ("int3", signal.SIGTRAP), ("load blocked", signal.SIGSEGV)):
-            t = self.target("faults", 300, kind)  # at SIGTERM
+            t = self.target("faults", 300, kind)  # dies of the fault at SIGTERM
             p = self.start("--pid", t.pid, "--tactic", "jump,pun,evict,trap", *PROBES)
             wait_until(lambda: p.poll() is not None or any(path == t.path for path, _ in harness.changed_text(t.pid)), what="probes")
             self.assertIsNone(p.poll(), kind)

@@ -26,7 +26,7 @@ class GuestCase(lttng_env.Case):
         super().session(name, rule, **kw)
 
     def probe(self, program, *args):
-        """dynprobe at work in the program."""
+        """Runs dynprobe in the program for the length of a with-block."""
         log = open(self.path("dynprobe.log"), "w+")
         self.addCleanup(log.close)
         argv = [harness.DYNPROBE, "--pid", program.pid, *(args or ("--function", "foo", "--session", "s"))]
@@ -46,7 +46,7 @@ class GuestCase(lttng_env.Case):
         return self.last_events(session, name)
 
     def await_events(self, program, session="s"):
-        """The session daemon has heard of the event, and its session has some."""
+        """Waits until the session daemon lists the event, and its session has some."""
 
         def some():
             program("hit 10")
@@ -58,7 +58,7 @@ class GuestCase(lttng_env.Case):
         wait_until(some, 60, f"events of session {session}")
 
     def begin(self, user=None, **kw):
-        """A daemon, a session, a program, dynprobe in it, and events from it."""
+        """Starts a daemon, a session, a program and dynprobe in it; returns when events arrive."""
         self.sessiond()
         self.session("s", **kw)
         program = self.program(user)
@@ -82,7 +82,7 @@ class Ends(GuestCase):
         self.assertEqual(found, {str(i): b"line of %d\n" % i for i in range(FILES)})
 
     def test_exit_writes_every_file(self):
-        """The files have the descriptor numbers that LTTng has in its own table."""
+        """The program's files have descriptor numbers that LTTng uses in its own table."""
         self.sessiond()
         self.session("s")
         program = self.program()
@@ -107,7 +107,7 @@ class Ends(GuestCase):
         self.check_files(directory)
 
     def test_children_that_call_exit(self):
-        """While commands come in, so that LTTng's threads hold their locks at some of the forks."""
+        """Commands arrive meanwhile, so that LTTng's threads hold their locks during some of the forks."""
         program = self.begin()
         over = threading.Event()
 
@@ -144,7 +144,7 @@ class Descriptors(GuestCase):
         self.assertGreaterEqual(len(self.events()), 50)
 
     def test_notification_of_a_trigger(self):
-        """It comes from a hit; the program's files have the descriptor numbers that LTTng writes to."""
+        """A hit causes it; the program's files have the descriptor numbers that LTTng writes to."""
         self.sessiond()
         self.session("s")
         self.lttng("stop", "s")
@@ -167,7 +167,7 @@ class Descriptors(GuestCase):
                 self.assertEqual(f.read(), b"line of %s\n" % name.encode())
 
     def test_events_of_an_ordinary_users_program(self):
-        """Root's consumer is woken although the program may not open its pipes: more events than the buffers hold arrive."""
+        """Root's consumer wakes up although the program may not open its pipes: more events arrive than the buffers hold."""
         program = self.begin(self.nobody, channel=["--discard", "--subbuf-size=4K", "--num-subbuf=4"])
         for _ in range(400):
             program("hit 20")
@@ -178,7 +178,7 @@ class Descriptors(GuestCase):
 
 class Process(GuestCase):
     def test_no_child_is_seen(self):
-        """Without a daemon LTTng makes its shared memory itself; /dev/shm is empty here."""
+        """Without a daemon LTTng creates its shared memory itself; /dev/shm is empty here."""
         program = self.program()
         self.assertEqual(os.listdir("/dev/shm"), [])
         self.sessiond()
@@ -193,7 +193,7 @@ class Process(GuestCase):
         self.assertEqual(program.exit(), 0)
 
     def test_children_that_load_libraries(self):
-        """Forked while the sink is loaded and while sessions start, which is when LTTng looks at the loaded objects."""
+        """They fork while the sink is loaded and while sessions start: then LTTng walks the list of loaded objects."""
         self.sessiond()
         self.session("s")
         for _ in range(10 if harness.FULL else 4):
@@ -207,7 +207,7 @@ class Process(GuestCase):
             self.assert_result_ok(t)
 
     def test_a_process_that_changes_its_user(self):
-        """All threads take part in setresuid(), LTTng's too: glibc interrupts each with a signal."""
+        """All threads take part in setresuid(), LTTng's too: glibc interrupts each by a signal."""
         program = self.begin()
         self.assertEqual(program("setuid"), "setuid 0")
         self.assertEqual(program("hit 10"), "hit 10")
@@ -225,7 +225,7 @@ class Process(GuestCase):
             return re.search("-ust$|^dynprobe-sink$", f.read().strip())
 
     def test_malloc_after_the_program_unloaded_libraries(self):
-        """ld.so then frees thread-local memory at a thread's next use of any: in a hit on free() that would be a hit in a hit, or a deadlock."""
+        """ld.so then frees thread-local memory at a thread's next use of any: in a hit on free() that would be a nested hit, or a deadlock."""
         library = harness.compiled(self.path("tls0.so"), "cc", "-shared", "-fPIC", text="static __thread int v[100];\nint *get(void) { return v; }\n")
         for n in range(1, TLS_LIBRARIES):
             shutil.copy(library, self.path(f"tls{n}.so"))

@@ -52,7 +52,7 @@ class Hazards(Case):
         self.assert_result_ok(t)
 
     def test_thread_blocked_in_a_call_at_the_end_of_the_window(self):
-        """The kernel restarts the call two bytes before the thread's pc: that is inside of the jump."""
+        """The kernel restarts the call two bytes before the thread's pc: this address is inside the jump."""
         t = self.target("odd", "blocked_call")
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         r = self.attach(t, "--probe", "waits+0x2", "--tactic", "window", "-d", "0.2")
@@ -62,7 +62,7 @@ class Hazards(Case):
         self.assert_result_ok(t)
 
     def test_thread_blocked_in_a_displaced_call_at_detach(self):
-        """The probe stands on the call itself: the thread enters it in the stub and is still in it when the stub goes."""
+        """The probe is at the call itself: the thread enters the call in the stub, and is still in it when the stub is removed."""
         t = self.target("odd", "blocked_call")
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         before = State(t.pid)
@@ -71,7 +71,7 @@ class Hazards(Case):
         self.assert_result_ok(t)
 
     def test_jump_across_a_page_boundary(self):
-        """It cannot be written in one piece: its two pages are replaced at once."""
+        """A jump across two pages cannot be written at once: both pages are replaced together."""
         t = self.target("odd", "polling")
         before = State(t.pid)
         self.assert_ok(self.attach(t, "--function", "crossing", "-d", "0.2"))
@@ -79,7 +79,7 @@ class Hazards(Case):
         self.assert_result_ok(t)
 
     def test_DP_CROSS_PAGE_of_a_file_that_was_deleted(self):
-        """Pages are replaced by copies of the file's: without a file there is no jump across two of them."""
+        """Pages are replaced by copies of the file's: without the file, no jump can cross two of them."""
         path = self.path("odd")
         shutil.copy(harness.target_path("odd"), path)
         t = self.target(path)
@@ -92,7 +92,7 @@ class Hazards(Case):
 
     @needs("gdb")
     def test_debugger_that_comes_and_goes_on_our_site(self):
-        """Its breakpoint hides our first byte and brings it back: the site is not given up for that."""
+        """Its breakpoint hides our first byte and then restores it: dynprobe must not give the site up."""
         t = self.target("spin")
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
         gdb = subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
@@ -107,7 +107,7 @@ class Hazards(Case):
         self.assert_result_ok(t)
 
     def test_two_at_once_never_both(self):
-        """However they race, one is told of the other, and the program does not notice."""
+        """However they race, one refuses and names the other, and the program does not notice."""
         t = self.target("spin")
         for _ in range(10 if harness.FULL else 4):
             both = [self.start("--pid", t.pid, "--function", "foo", "-d", "0.1") for _ in range(2)]

@@ -17,13 +17,13 @@ import time
 import harness
 from harness import Case, State, wait_until
 
-ANSWER = 1.0  # seconds, on a calm machine
+ANSWER = 1.0  # seconds, on an idle machine
 MOMENTS = 24 if not harness.FULL else 120
 HEARD = ("DP-INTERRUPTED", "dynprobe: interrupted: removing the probes placed so far", "dynprobe: removing ")
 
 
 class Crowding:
-    """How many times longer than its processor time work takes here, for as long as this runs."""
+    """Measures how many times longer than its processor time work takes, while the with-block runs."""
 
     def __init__(self):
         self.worst, self.over = 1.0, False
@@ -35,7 +35,7 @@ class Crowding:
             while time.thread_time() - cpu < 0.02:
                 pass
             self.worst = max(self.worst, (time.monotonic() - wall) / 0.02)
-            time.sleep(0.05)  # a sample, and no load
+            time.sleep(0.05)  # takes samples, but makes no load
 
     def __enter__(self):
         self.thread.start()
@@ -47,7 +47,7 @@ class Crowding:
 
 
 class Tool:
-    """A run whose lines on standard error are noted with the time at which they came."""
+    """A run whose lines on standard error get the time at which they arrived."""
 
     def __init__(self, *args, env=None):
         self.begin = time.monotonic()
@@ -97,7 +97,7 @@ class Phases(Case):
         return t, State(t.pid)
 
     def answered(self, tool, sent, crowding, removal):
-        """Heard in time, and gone as soon as the probes can be out."""
+        """The tool reacts in time, and ends as soon as the probes can be removed."""
         end = tool.end(120)
         heard = tool.said(*HEARD)
         self.assertIsNotNone(heard, f"exit status {tool.process.returncode}: {tool.text()[-2000:]}")
@@ -105,7 +105,7 @@ class Phases(Case):
         self.assertLess(end - sent, (ANSWER + removal) * crowding.worst, tool.text()[-2000:])
 
     def reference(self, t):
-        """Seconds until armed and for the removal, undisturbed: what the machine gives."""
+        """Seconds until armed and for the removal, undisturbed: the machine's speed."""
         r = self.attach(t, "--return", "*", "--count", "-d", "0.1", "-q")
         self.assert_ok(r)
         self.assertGreater(r.summary["placed"], 20000)
@@ -126,7 +126,7 @@ class Phases(Case):
                 sent = time.monotonic()
                 tool.process.send_signal(signal.SIGTERM)
                 if tool.end(120) and tool.said("ended by  duration"):
-                    continue  # it was going already
+                    continue  # it was ending already
                 self.answered(tool, sent, crowding, removal)
             status = tool.process.returncode
             self.assertIn(status, (0, 128 + signal.SIGTERM), tool.text()[-2000:])
@@ -137,7 +137,7 @@ class Phases(Case):
         self.assert_result_ok(t)
 
     def test_while_the_probes_are_placed(self):
-        """As soon as something of ours is mapped."""
+        """As soon as one of our mappings exists."""
         t, before = self.thousands()
         _, removal = self.reference(t)
         for _ in range(5):
@@ -167,7 +167,7 @@ class Phases(Case):
                     tool.process.send_signal(sig)
                     time.sleep(0.01)  # a hundred signals a second
                 self.answered(tool, sent, crowding, removal)
-            # on a busy machine the first probes stand long before the last ones
+            # on a busy machine the first probes are installed long before the last ones
             self.assertIn(tool.process.returncode, (0, 128 + signal.SIGINT, 128 + sig), tool.text()[-2000:])
             self.clean(t, before)
         self.assert_result_ok(t)
@@ -188,7 +188,7 @@ class Phases(Case):
 
     @harness.needs("gcc")
     def test_a_step_that_does_not_end(self):
-        """A debuginfod server that takes the question and never answers."""
+        """A debuginfod server that accepts the request and never answers."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             source = self.written("bare.c", '#include <stdio.h>\n#include <unistd.h>\nint main(void)\n{\n\tputs("READY"), fflush(stdout);\n\tfor (;;)\n\t\tpause();\n}\n')
             t = self.target(harness.compiled(self.path("bare"), "gcc", "-s", "-Wl,--build-id", source))

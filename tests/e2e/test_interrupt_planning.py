@@ -13,7 +13,7 @@ MANY = "libc.so.6![f-p]*:*"  # some thousand instructions
 
 class InterruptPlanning(Case):
     def interrupt(self, number, before=(), behind=()):
-        """Signals the command once signals wait in it, which is before it looks for the first probe."""
+        """Sends the signal once the command has blocked it to handle it later, which is before it looks for the first probe."""
         t = self.target("spin", 0, 1000)
         state = State(t.pid)
         command = [harness.DYNPROBE, *before, "--pid", str(t.pid), "--probe", MANY, *behind]

@@ -23,15 +23,14 @@ class Killed(killing.Killing, Case):
     def run_on(self, at, target, *args):
         """Runs dynprobe on the target under killat; returns (system call stops, number of the last call, exit status)."""
         stops, call, p = self.run_killed(at, "-v", "--no-record", "-o", os.devnull, "--pid", target.pid, *args, env=harness.environment(ASAN_OPTIONS="detect_leaks=0"))
-        # The kernel makes a call fail when its thread stops; whoever is stopped just then is not mended any more.
+        # The kernel makes a call fail when its thread stops; if the tool dies just then, the call is not repaired.
         together = "threads held for" in p.stderr or "all threads are held" in p.stderr
         target.may_interrupt = getattr(target, "may_interrupt", 0) + (len(os.listdir(f"/proc/{target.pid}/task")) if together else 1 if at else 0)
         return stops, call, p.returncode
 
     def assert_result_right(self, t):
-        """As assert_result_ok, but for the limit stated under G1: between a stop and its repair there is an instant at which the
-        kernel has already made a call fail with EINTR. Nothing else may be wrong. How many calls it was: one for each kill, at most, where
-        one thread is stopped at a time."""
+        """assert_result_ok, with the exception stated under G1: between a stop and its repair there is an instant at which the kernel has already
+        made a call fail with EINTR. Nothing else may be wrong. At most one call per kill is affected if one thread is stopped at a time."""
         if t.stop() == 0:
             self.assertIn("RESULT OK", t.output())
             return 0
@@ -56,7 +55,7 @@ class Killed(killing.Killing, Case):
             with self.subTest(stop=at, call=call):
                 self.goes_on(t)
                 left += bool(changed_text(t.pid))
-                if at % 4 == 0:  # a later dynprobe finds what was left, takes it out and works
+                if at % 4 == 0:  # a later dynprobe finds and removes what was left, and works
                     r = self.attach(t, "--function", "foo", "-n", 3)
                     self.assert_ok(r)
                     self.assert_clean(t.pid)
@@ -87,7 +86,7 @@ class Killed(killing.Killing, Case):
         self.assert_result_ok(t)
 
     def test_killed_while_launching(self):
-        """A command whose dynprobe died before it ran either runs right or not at all."""
+        """If dynprobe dies before its command has run, the command either runs correctly or not at all."""
         report = self.path("stops")
         argv = lambda at: [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--function", "foo", "--",
                            target_path("spin"), "200"]
@@ -96,7 +95,7 @@ class Killed(killing.Killing, Case):
         ran, not_run = 0, 0
         for at in list(self.instants(total, SAMPLES))[::2]:
             with self.subTest(stop=at):
-                # to the end of its output: until nobody is left who could write there
+                # reads to the end of the output: until no process can write there
                 text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60).stdout
                 if text:
                     self.assertIn("RESULT OK", text)
@@ -105,7 +104,7 @@ class Killed(killing.Killing, Case):
         self.assertGreater(not_run, 0, "no kill ever came before it")
 
     def test_probed_program_after_the_kill_keeps_its_results(self):
-        """The ring fills with nobody to drain it; the program goes on, and so does the next dynprobe."""
+        """The ring fills because no tool drains it; the program continues, and the next dynprobe works."""
         t = self.target("spin")
         before = State(t.pid)
         p = self.start_attached(t, "--function", "foo", "-t", "regs")
@@ -133,7 +132,7 @@ class Killed(killing.Killing, Case):
         p = self.start_attached(t, "--function", "foo")
         p.send_signal(signal.SIGSTOP)
         for _ in range(60 if harness.FULL else 4):
-            time.sleep(1)  # for the timers that watch over a tool
+            time.sleep(1)  # for the timers of the hold watchdog
             self.goes_on(t)
         p.send_signal(signal.SIGCONT)
         r = self.finish(p)

@@ -13,7 +13,7 @@ import harness
 from harness import Case, needs
 
 STACK_CHECK = (b"\x49\x3b\x66\x10", b"\x4c\x8d\x64\x24", b"\x4c\x8d\xa4\x24")  # cmp 0x10(%r14),%rsp; lea -N(%rsp),%r12
-# Called while goroutines run, grow, are stopped and scavenged; each of them checks its stack first.
+# Called while goroutines run, grow, are stopped and scavenged; each of these functions checks its stack first.
 BUSY = r"runtime\.(mallocgc|growslice|newobject|makeslice|chansend1?|chanrecv[12]?|selectgo|gopark|goready|newproc|deferproc|concatstrings|" \
        r"convTstring|mapaccess\w*|mapassign\w*|gcStart|gcMarkDone|newstack|copystack|morestackc|sweepone)$|(algo|util|sort|strings|bufio|main|src)\.[A-Z]\w*$"
 
@@ -48,13 +48,13 @@ class GoProgram:
         return self.bytes[offset + address - start:offset + address - start + n] if start <= address < start + size else b""
 
     def busy(self):
-        """Entries of functions that check their stack: the bound of docs/guarantees.md holds there."""
+        """Entries of functions that check their stack, for which the guarantee of docs/guarantees.md holds."""
         return sorted(a for name, a in self.functions.items() if re.search(BUSY, name) and self.at(a, 4) in STACK_CHECK)
 
 
 class Languages(Case):
     def load(self, lines):
-        """Text to search in, the same each time."""
+        """Text to search in, the same every time."""
         words = random.Random(1)
         with open(self.path("text"), "w") as f:
             for i in range(lines):
@@ -62,7 +62,7 @@ class Languages(Case):
         return self.path("text")
 
     def same_output(self, argv, probes, text, status=(0, 124)):
-        """Runs the program with the probes and without; what it prints must be the same. The probes that were hit."""
+        """Runs the program with and without probes; the output must be the same. Returns the probes that were hit."""
         with open(text) as f:
             plain = subprocess.run(argv, stdin=f, capture_output=True, text=True)
         with open(text) as f:
@@ -97,7 +97,7 @@ class Languages(Case):
 
     @needs("fzf")
     def test_go_inside_of_functions(self):
-        """Displaced calls leave the program's own return addresses on stacks that are copied while they are on them."""
+        """Displaced calls leave the program's own return addresses on stacks that are copied meanwhile."""
         program, _ = self.go_probes()
         entries = sorted(program.functions.values())
         ends = dict(zip(entries, entries[1:]))

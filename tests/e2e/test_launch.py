@@ -43,7 +43,7 @@ class Launch(Case):
     def test_output_of_the_command_is_untouched(self):
         plain = self.plain(target_path("spin"), "2000").stdout.splitlines()
         r = self.dynprobe("--function", "foo", "-t", "regs", "--", target_path("spin"), 2000)
-        self.assertEqual(r.out.splitlines()[1:], plain[1:])  # the first line holds the pid
+        self.assertEqual(r.out.splitlines()[1:], plain[1:])  # the first line contains the pid
 
     def test_input_of_the_command_is_untouched(self):
         self.written("in", "some\ninput\n")
@@ -80,7 +80,7 @@ class Launch(Case):
         self.assertIn("RESULT OK", r.out, str(r))
 
     def test_pauses_do_not_hold_the_time_in_which_it_ran(self):
-        """It was held before it began; what is said of the end is of the end."""
+        """The program was stopped before its start: the pauses at the end do not contain that time."""
         r = self.dynprobe("-d", "0.6", "--function", "foo", "--", target_path("spin"), 2000, 500)
         self.assertLess(r.summary["stops_detach"]["held_ns"], r.summary["armed_ns"] // 2, r)
 

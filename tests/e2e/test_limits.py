@@ -15,19 +15,19 @@ UNLIMITED = resource.RLIM_INFINITY
 
 
 def limit(what, soft, hard=None):
-    """To be called in a child before it starts its program."""
+    """Returns a function that a child calls before it starts its program."""
     return lambda: resource.setrlimit(what, (soft, soft if hard is None else hard))
 
 
 class Limits(Case):
     def limited(self, what, soft, name="spin", args=(0, 300), **kw):
-        """A target that has got a limit when it was READY."""
+        """A target that gets a limit after READY."""
         t = self.target(name, *args, **kw)
         resource.prlimit(t.pid, what, (soft, resource.prlimit(t.pid, what)[1]))
         return t
 
     def check_refused(self, t, *words, args=()):
-        """By a dry run as well, and nothing has changed."""
+        """The dry run refuses it too, and nothing has changed."""
         before = State(t.pid)
         for more in (["--dry-run"], ["-n", 5]):
             self.assert_refused(self.attach(t, "--function", "foo", *more, *args), "DP-LIMIT", *words)
@@ -50,7 +50,7 @@ class Limits(Case):
         self.assert_result_ok(t)
 
     def test_address_space_is_left_to_the_program(self):
-        """Less than half of what it has left is taken, also where that is little."""
+        """dynprobe takes less than half of the remaining address space, also if there is little."""
         t = self.limited(resource.RLIMIT_AS, 32 * MIB)
         size = lambda: int(harness.status(t.pid, "VmSize").split()[0]) << 10
         before = size()
@@ -139,7 +139,7 @@ class Limits(Case):
 
     @needs_root
     def test_memory_files_that_may_not_be_executed(self):
-        """vm.memfd_noexec belongs to the pid namespace: one of our own. 2 does not allow execve(), mapping it does."""
+        """vm.memfd_noexec belongs to the pid namespace, so the test makes one. With 2, execve() of a memory file fails, but mapping it works."""
         script = """
             echo $1 > /proc/sys/vm/memfd_noexec || exit 77
             "$3" 0 300 > out & until grep -qs READY out; do :; done
@@ -180,7 +180,7 @@ class Limits(Case):
         t = self.target(self.for_nobody("spin"), 0, 300, prefix=nobody)
         run = lambda *args: harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 20, *args, prefix=nobody, binary=self.for_nobody("dynprobe"),
                                          env=harness.environment(HOME=self.dir), preexec_fn=limit(resource.RLIMIT_FSIZE, 64 * MIB))
-        p = run()  # smaller rings
+        p = run()  # with smaller rings
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertGreaterEqual(p.stderr.count("] foo"), 20)
         before = State(t.pid)

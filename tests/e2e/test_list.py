@@ -70,7 +70,7 @@ class ListCase(Case):
         return [json.loads(line) for line in self.list("-f", "json", *words).stdout.splitlines()]
 
     def verdict(self, target, spec):
-        """What a dry run says of a probe at that place."""
+        """The result of a dry run for a probe at that place."""
         p = harness.tool("--pid", target.pid, "--probe", spec, "--dry-run", "-f", "json")
         self.assertIn(p.returncode, (0, 124), p.stderr)
         return next(x for x in map(json.loads, p.stdout.splitlines()) if x["type"] == "plan")

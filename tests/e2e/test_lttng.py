@@ -15,7 +15,7 @@ from lttng_env import metadata
 
 
 class Merge(lttng_probe.Case):
-    """A trace of ours beside one of LTTng-UST, of the same program at the same time: babeltrace2 merges them into one order."""
+    """A trace of ours and one of LTTng-UST, of the same program at the same time: babeltrace2 merges them into one order."""
 
     def test_our_events_lie_between_the_programs_own(self):
         self.sessiond()
@@ -55,7 +55,7 @@ class Merge(lttng_probe.Case):
 
 class Rules(lttng_probe.WithDaemon):
     def test_rules_before_the_probe_and_after_it(self):
-        """Wildcards of every kind; each session has each event once, by how many rules of its it may be wanted."""
+        """Wildcards of every kind; each session has each event once, however many of its rules match."""
         kinds = {"all": ["*"], "dyn": ["dyn*"], "ours": ["dynprobe:*"], "name": ["dynprobe:foo"], "part": ["dynprobe:f*"], "twice": ["dynprobe:*", "dynprobe:foo"]}
         for name, rules in kinds.items():
             self.session("before-" + name, *rules)
@@ -105,7 +105,7 @@ class Rules(lttng_probe.WithDaemon):
             self.leave(t, "--function", "foo", "-t", "reg:edi")
         self.let_run()
         first, second = programs
-        self.assert_result_ok(first)  # it ends with its probe; its events stay
+        self.assert_result_ok(first)  # the session of its probe ends; its events stay
         self.let_run()
         self.end(second)
         self.lttng("stop", "s")
@@ -131,7 +131,7 @@ class Rules(lttng_probe.WithDaemon):
             self.assert_contiguous(self.calls(mine))
 
     def segments(self, calls):
-        """Where the hits of a probe went on after a gap."""
+        """Splits the numbers of the calls into runs without a gap."""
         starts = [0, *(i + 1 for i, (a, b) in enumerate(zip(calls, calls[1:])) if b != a + 1)]
         return [calls[a:b] for a, b in zip(starts, [*starts[1:], len(calls)])]
 
@@ -222,7 +222,7 @@ class Rules(lttng_probe.WithDaemon):
 
 class Filters(lttng_probe.WithDaemon):
     def fields(self, t):
-        """Contexts of every type, and for each a filter that holds and one that does not."""
+        """Contexts of every type, and for each a filter that matches and one that does not."""
         counter, greeting = t.site("counter"), t.site("greeting")
         text = int.from_bytes(b"hello fr", "little")
         contexts = ["reg:edi", "reg:rdi", "reg:di", "backtrace", "reg:xmm0", f"string:s:{greeting:#x}", f"bytes[6]:b:{greeting:#x}"]
@@ -294,7 +294,7 @@ class Filters(lttng_probe.WithDaemon):
 
 class Triggers(lttng_probe.WithDaemon):
     def listen(self, trigger):
-        """Subscribes to a trigger's notifications; returns a function that says how many more came."""
+        """Subscribes to a trigger's notifications; returns a function that counts further ones."""
         ctl = ctypes.CDLL("liblttng-ctl.so.0")
         for f in ("lttng_triggers_get_at_index", "lttng_trigger_get_const_condition", "lttng_notification_channel_create"):
             getattr(ctl, f).restype = ctypes.c_void_p
@@ -347,7 +347,7 @@ class Triggers(lttng_probe.WithDaemon):
         self.assertGreater(calls[0], now + 1000)
 
     def next_call(self, t):
-        """The number of a call of foo, about now."""
+        """The approximate number of the current call of foo."""
         r = self.attach_elsewhere(t)
         return int(r.events[-1]["fields"]["edi"], 0)
 
@@ -358,11 +358,11 @@ class Triggers(lttng_probe.WithDaemon):
 
 
 class Refused(lttng_probe.WithDaemon):
-    """What a command changed in the program and in LTTng before it failed."""
+    """What a command has changed in the program and in LTTng before it fails."""
 
     @contextlib.contextmanager
     def patched(self, t, symbol="main"):
-        """Another tool's trap where nothing runs any more."""
+        """Another tool's trap in code that does not run any more."""
         byte = harness.read_memory(t.pid, t.site(symbol), 1)
         self.write(t, symbol, b"\xcc")
         yield
@@ -374,7 +374,7 @@ class Refused(lttng_probe.WithDaemon):
             f.write(contents)
 
     def registered(self, t):
-        """How often LTTng knows each event of the program."""
+        """How often LTTng lists each event of the program."""
         answer = self.lttng_xml("list", "-u")
         mine = [p for p in answer.iter("pid") if p.findtext("id") == str(t.pid)]
         return collections.Counter(e.findtext("name") for p in mine for e in p.iter("event"))
@@ -391,7 +391,7 @@ class Refused(lttng_probe.WithDaemon):
                     self.assertIn("has the LTTng sink loaded", p.stderr)
                     self.assertNotIn("unchanged [", p.stderr)
             p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
-        # Elsewhere, by its name: the refused one's stub stays where main's jump would have to lead.
+        # Another address with the same name: the refused probe's stub occupies the place that main's jump would need.
         self.leave(t, "--name", "main", "--probe", "libc.so.6!getpid")
         self.leave(t, "--name", "bar", "--probe", "libc.so.6!getppid")
         names = self.registered(t)
@@ -401,7 +401,7 @@ class Refused(lttng_probe.WithDaemon):
 
 
     def enabled_rules(self, session):
-        """{rule: how many of it are enabled}"""
+        """{rule: how many of them are enabled}"""
         events = self.lttng_xml("list", session).iter("event")
         return collections.Counter(e.findtext("name") for e in events if e.findtext("enabled") == "true")
 
@@ -422,7 +422,7 @@ class Refused(lttng_probe.WithDaemon):
                 for session in before[0]:
                     self.tool(*verb, "--pid", t.pid, "--function", "main", "-t", "reg:edi", "--session", session, status=harness.OWN_FAILURE)
         after = self.sessions(), {s: self.enabled_rules(s) for s in self.sessions()}
-        after[1]["filtered"]["dynprobe:main"] = 1  # ours too is left: LTTng disables by name
+        after[1]["filtered"]["dynprobe:main"] = 1  # ours stays too: LTTng disables by name
         self.assertEqual(after, before)
         self.assert_result_ok(t)
 
@@ -439,7 +439,7 @@ class Refused(lttng_probe.WithDaemon):
 
 class Contexts(lttng_probe.Case):
     def test_of_every_thread_its_own(self):
-        """rsp tells which thread it was, whatever LTTng says."""
+        """rsp identifies the thread independently of LTTng."""
         self.sessiond()
         self.session("s", contexts=["vpid", "vtid", "procname", "ip", "pthread_id"])
         t = self.program("threads", 16)
@@ -460,7 +460,7 @@ class Contexts(lttng_probe.Case):
         self.assertEqual({len(v) for v in seen.values()}, {1})
 
     def stacks(self, pid):
-        """{tid: (start, end)} of the mapping that its stack lies in, of all threads but the two that spin."""
+        """{tid: (start, end)} of the mapping with its stack, for all threads except the two that spin."""
         found = {}
         maps = harness.maps(pid)
         for tid in map(int, os.listdir(f"/proc/{pid}/task")):

@@ -24,7 +24,7 @@ class After(lttng_probe.WithDaemon):
         return self.tool("--pid", t.pid, "--function", "foo", *args, *sink, "-d", 0.5, status=status)
 
     def looks_in(self, t, *argv):
-        """A debugger of this machine, which holds a pipe by every low number."""
+        """A debugger on this machine that has a pipe open at every low descriptor number."""
         ends = [os.pipe() for _ in range(8)]
         fds = [fd for pair in ends for fd in pair]
         try:
@@ -48,7 +48,7 @@ class After(lttng_probe.WithDaemon):
         self.assert_result_ok(t)
 
     def test_pointer_probes_and_lttng_in_turns(self):
-        """The signals that a fault handler takes are the guest's threads' as well."""
+        """The guest's threads, too, have the signals that a fault handler takes."""
         t = self.spin()
         for _ in range(2):
             self.run_for_a_moment(t, "-t", "reg:edi")
@@ -60,7 +60,7 @@ class After(lttng_probe.WithDaemon):
         self.assert_result_ok(t)
 
     def test_nothing_is_left_in_a_program_whose_frames_cannot_be_followed(self):
-        """As in a JIT's code: its threads' own accounts tell that they are in no hit."""
+        """As in a JIT's code: the threads' own counters show that they are in no hit."""
         t = self.target("generated")
         with self.running(t, "--function", "foo", "-t", "reg:edi", "--session", "s") as r:
             self.let_run(t)
@@ -73,26 +73,26 @@ class After(lttng_probe.WithDaemon):
 
 
 class Limits(lttng_probe.WithDaemon):
-    """What the program has no room for is refused or counted, and what was begun is taken back."""
+    """What does not fit into the program is refused or counted, and is undone."""
 
     def setUp(self):
         super().setUp()
         self.session("s", "dynprobe:*")
 
     def alone(self):
-        """A user of whom nothing else runs."""
+        """A user without other processes."""
         uid = 60000 + os.getpid() % 5000
         return lttng_env.User(self.path("alone"), pwd.struct_passwd(("alone", "x", uid, uid, "", "/", "/bin/sh")))
 
     def run_within(self, kind, soft, user=None):
-        """The run, and what it left in the program's memory map."""
+        """Returns the run, and the mappings that it left in the program."""
         hard = resource.getrlimit(kind)[1]
         t = self.spin(user=user, **({"preexec_fn": lambda: resource.setrlimit(kind, (soft, hard))} if user else {}))
         before = {m.key() for m in harness.maps(t.pid)}
         if not user:
             was = resource.prlimit(t.pid, kind, (soft, hard))
         p = self.run_tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--session", "s", "-d", 1)
-        if not user:  # what it prints at its end goes to a file
+        if not user:  # its final output goes to a file
             resource.prlimit(t.pid, kind, was)
         self.assertEqual(harness.changed_text(t.pid), [])
         left = {m.path or m.perms for m in harness.maps(t.pid) if m.key() not in before and (m.is_ours or (m.perms == "r--p" and not m.path))}
@@ -100,7 +100,7 @@ class Limits(lttng_probe.WithDaemon):
         return p, left
 
     def assert_counted(self, p, *why):
-        """Nothing comes to the session, and that is said, with the reason."""
+        """No event reaches the session, and dynprobe reports that, with the reason."""
         self.assertEqual(p.returncode, harness.EXIT_PARTIAL, p.stderr)
         self.assertRegex(p.stderr, r"not enabled in the LTTng session [1-9][0-9]{2}")
         for word in why:
@@ -111,7 +111,7 @@ class Limits(lttng_probe.WithDaemon):
         self.assert_counted(p, "12 descriptors", "RLIMIT_NOFILE")
 
     def test_no_thread_for_lttng(self):
-        """The sink's own thread can be made, LTTng's cannot."""
+        """The sink's own thread can be created, LTTng's cannot."""
         p, _ = self.run_within(resource.RLIMIT_NPROC, 2, self.alone())
         self.assert_counted(p, "RLIMIT_NPROC")
 

@@ -31,7 +31,7 @@ def as_read(value, name):
 
 class Values(lttng_probe.WithDaemon):
     def traced(self, *args, calls=200, delay=200):
-        """All events of a `spin` that was started by dynprobe."""
+        """All events of a `spin` that dynprobe started."""
         p = self.tool("-c", f"{harness.target_path('spin')} {calls} {delay}", "--function", "foo", *args, "--set-url", "file://" + self.path("t"))
         self.assertIn("RESULT OK", p.stdout)
         return self.read(self.path("t"), name="dynprobe:foo")
@@ -97,7 +97,7 @@ class Values(lttng_probe.WithDaemon):
         self.end(t)
 
     def list_fields(self, pid):
-        """{event: {field: type}} from the text of `lttng list -u -f`, which is what a user reads."""
+        """{event: {field: type}} from the text of `lttng list -u -f`, which users read."""
         found, here, event = {}, False, None
         for line in self.lttng("list", "-u", "-f").stdout.splitlines():
             if line.startswith("PID: "):
@@ -122,7 +122,7 @@ class Values(lttng_probe.WithDaemon):
         self.end(t)
 
     def test_variables_and_expressions(self):
-        """The program prints what it knows at each call; `--when` chooses some of them. Enumerations are numbers in LTTng."""
+        """The program prints its values at each call; `--when` selects some of them. Enumerations are numbers in LTTng."""
         program = harness.compiled(self.path("plain"), "gcc", "-O0", "-g", os.path.join(harness.ROOT, "tests", "e2e", "variables", "plain.c"))
         p = self.tool("-c", f"{program} 300", "--function", "work", *contexts("args", "*req", "twice=n * 2l", "next_len=req->next->len", "verb=str(req->name, 4)"),
                       "--when", 'n > 0 && req->name =~ "GET*"', "--set-url", "file://" + self.path("t"))
@@ -191,7 +191,7 @@ class Values(lttng_probe.WithDaemon):
         self.assertEqual({len(e.fields["backtrace"]) for e in self.traced("-t", "backtrace:2")}, {2})
 
     def test_the_ring_has_the_same(self):
-        """One program, one probe, first with the one sink, then with the other: what depends on the call is the same for the same call."""
+        """The same program and probe, first with one sink, then with the other: values that depend on the call are the same for the same call."""
         t = self.spin(delay=300)
         greeting, counter = t.site("greeting"), t.site("counter")
         asked = contexts(
@@ -224,7 +224,7 @@ class Values(lttng_probe.WithDaemon):
 
     @staticmethod
     def plain(event):
-        """The fields of an event of the ring as babeltrace2's look."""
+        """The fields of a ring event as babeltrace2 prints them."""
         f = dict(event["fields"])
         f.pop("rdi")
         for name, value in f.items():
@@ -244,7 +244,7 @@ class Hits(lttng_probe.WithDaemon):
         return self.read(self.path("t"))
 
     def test_every_hit_of_a_whole_program_once(self):
-        """More than the buffers hold, at a pace at which the consumer keeps up."""
+        """More events than the buffers hold, at a rate at which the consumer keeps up."""
         events = self.traced(20000, 20, "--function", "foo", "-t", "reg:edi", "-t", "backtrace")
         self.assertEqual(self.calls(events), list(range(20000)))
 
@@ -281,7 +281,7 @@ class Hits(lttng_probe.WithDaemon):
         self.end(t)
 
     def test_two_probes_on_one_instruction_as_with_the_ring(self):
-        """Both sinks place the first and refuse the second, or the other way round: by the same name."""
+        """Both sinks place the first and refuse the second, or the other way round: under the same name."""
         t = self.spin()
         twice = ("--name", "a", "--function", "foo", "-t", "reg:edi", "--name", "b", "--function", "foo", "-t", "reg:edi")
         r = self.attach(t, "--sink", "ring", *twice, "-d", "300ms")

@@ -12,19 +12,19 @@ import lttng_env
 import lttng_probe
 from harness import needs, wait_until
 
-# Not called by name, or not by the program's choice: data, ld.so's own, the compiler's.
+# Not called by name, or not chosen by the program: data, ld.so's own functions, the compiler's.
 NEVER_THE_PROGRAMS = {"__cxa_finalize", "__gmon_start__", "__libc_stack_end", "__stack_chk_fail", "__tls_get_addr", "_r_debug", "stderr", "stdout", "environ"}
 LIBRARIES = ("liblttng-ust.so.1", "liblttng-ust-common.so.1", "liblttng-ust-tracepoint.so.1", "libnuma.so.1")
 
 
 def loaded_path(name):
-    """Where the dynamic loader finds a library."""
+    """The path at which the dynamic loader finds a library."""
     out = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
     return re.search(rf"^\s*{re.escape(name)} .*=> (\S+)$", out, re.M).group(1)
 
 
 def imports(path):
-    """What an object wants of the C library: those that are not of LTTng or libnuma."""
+    """The functions that an object imports from the C library, not from LTTng or libnuma."""
     out = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1] for line in out.splitlines()}
     return {n.split("@")[0] for n in names if "@GLIBC" in n} - NEVER_THE_PROGRAMS
@@ -37,14 +37,14 @@ class Interposed(lttng_probe.Case):
 
     @needs("nm")
     def test_every_import_is_known(self):
-        """A function that a newer liblttng-ust calls: does it hand over memory, does it take a descriptor? Then see redirect.c."""
+        """A newer liblttng-ust may call another function: does it return memory, does it take a descriptor? Then see redirect.c."""
         sink = os.path.join(os.path.dirname(harness.DYNPROBE), "agent", "lttng", "libdynprobe-lttng.so")
         wanted = set().union(*(imports(loaded_path(name)) for name in LIBRARIES), imports(sink) if os.path.exists(sink) else set())
         self.assertGreater(len(wanted), 100)
         self.assertEqual(wanted - self.known(), set())
 
     def test_no_call_of_the_guest_reaches_the_program(self):
-        """From the first line of the guest to the program's end, through sessions that come and go."""
+        """From the guest's first line to the program's end, through sessions that come and go."""
         self.sessiond()
         self.session("s", "dynprobe:*", channel=["--subbuf-size=4K", "--num-subbuf=4"])
         t = self.program("interposer")

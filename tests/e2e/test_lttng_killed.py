@@ -17,8 +17,8 @@ import lttng_env
 import lttng_probe
 from harness import DYNPROBE, target_path, wait_until
 
-SAMPLES = 1  # of each target and verb; another instant each time
-HANG_US = 1_500_000  # LTTng itself would wait for a hung daemon for three seconds
+SAMPLES = 1  # of each target and verb; at another instant each time
+HANG_US = 1_500_000  # LTTng itself would wait three seconds for a hung daemon
 SELDOM = ("--when", "(edi & 63) == 5")
 TARGETS = {"one_thread": ("spin", 0, 100), "many_threads": ("threads", 12), "threads_in_system_calls": ("eintr",)}
 
@@ -28,16 +28,16 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
         super().setUp()
         self.rounds = 0
 
-    # -- a tool that is killed
+    # -- a killed tool
 
     def run_killed(self, at, *args):
         return super().run_killed(at, *args, **self.root.popen())
 
-    # -- what must hold
+    # -- checks
 
     def assert_works(self, t):
-        """A later dynprobe clears what was left, and its own probe's events arrive."""
-        self.run_tool("detach", "--pid", t.pid)  # there may be nothing, or all of it
+        """A later dynprobe removes what was left, and its own probe's events arrive."""
+        self.run_tool("detach", "--pid", t.pid)  # all of it, or nothing, may be left
         self.rounds += 1
         name = f"after_{self.rounds}"
         self.session(name, f"dynprobe:{name}")
@@ -55,7 +55,7 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
         self.lttng("destroy", name)
 
     def assert_right(self, t):
-        """Its results, but for the limit stated under G1: a wait that the kernel ended in the instant of the kill."""
+        """The program's results are correct, with the exception stated under G1: a wait that the kernel ended in the instant of the kill."""
         if t.stop() != 0:
             self.assertRegex(t.output(), r"RESULT BAD interrupted \d+ wrong 0\b", t.errors()[-1500:])
 
@@ -124,7 +124,7 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
         self.assert_right(t)
 
     def test_killed_at_any_moment_with_its_helpers(self):
-        """The whole process group, as a terminal or a service manager does it."""
+        """Kills the whole process group, as a terminal or a service manager does."""
         self.session("s", "dynprobe:*")
         rng = random.Random()
         for target in (("gaps", 8), ("libcstorm", 1, 1, 1, 1)):
@@ -141,7 +141,7 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
 
 
 class Hung(lttng_probe.Case):
-    """A session daemon that holds its sockets and answers nobody."""
+    """A session daemon that keeps its sockets open and answers no request."""
 
     def gap(self, t):
         self.assertEqual(t.stop(), 0, t.output())
@@ -149,8 +149,8 @@ class Hung(lttng_probe.Case):
         return int(re.search(r"longest gap (\d+) us", t.output())[1])
 
     def measured(self, do):
-        """Longest gap of a probed program's threads, and of those of one beside it that nobody touches: what the machine does."""
-        urgent = ("chrt", "-f", "10")  # whatever else runs here
+        """The longest gap of a probed program's threads, and of an undisturbed program beside it: what the machine causes."""
+        urgent = ("chrt", "-f", "10")  # not delayed by other programs
         t, control = (self.program(target_path("gaps"), 6, prefix=urgent) for _ in range(2))
         self.let_run()
         do(t)

@@ -19,7 +19,7 @@ from binutils import exported
 from harness import free_port, needs, wait_until
 from redis_server import RedisServer
 
-TIMES = 30 if harness.FULL else 5  # that probes come and go during a load
+TIMES = 30 if harness.FULL else 5  # how often probes come and go during a load
 PYTHON = "/usr/bin/python3"
 CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2")  # the newest events of a load
 
@@ -123,7 +123,7 @@ class Nginx(Programs):
             return e.code, e.headers.get("Content-Type"), e.read()
 
     def reader(self):
-        """Compares every page over and over; returns how to end that, which gives the number of answers."""
+        """Compares all pages repeatedly; returns a function that ends that and returns the number of answers."""
         stop, wrong, answers = threading.Event(), [], [0]
 
         def run():
@@ -182,7 +182,7 @@ class Nginx(Programs):
         self.assert_quits()
 
     def test_reload_and_quit_with_the_sink_in_master_and_workers(self):
-        """New workers are forked from a master that has the sink: they serve, record nothing, and end in good order."""
+        """New workers are forked from a master that has the sink: they serve, record nothing, and end in an orderly way."""
         self.session("s", "dynprobe:*", channel=CHANNEL)
         wrk, end = self.wrk(300), self.reader()
         self.put([self.server.pid, *self.workers()], *self.probes)
@@ -192,7 +192,7 @@ class Nginx(Programs):
             wait_until(lambda: len(self.workers()) == 2 and not old & set(self.workers()), 60, "new workers")
             self.assertEqual(self.fetch("page7"), self.expected["page7"])
         end()
-        self.good_load(wrk, r"connect [1-9]|write [1-9]|timeout [1-9]|Non-2xx")  # nginx closes connections that are kept alive
+        self.good_load(wrk, r"connect [1-9]|write [1-9]|timeout [1-9]|Non-2xx")  # nginx closes keep-alive connections
         self.assertGreater(sum(row["forked"] for row in self.counted(self.server.pid).values()), 0)
         self.take(self.server.pid)
         self.assert_quits()
@@ -209,7 +209,7 @@ REDIS_LIBRARIES = ["libjemalloc.so.2!malloc", "libjemalloc.so.2!free", "libc.so.
 
 
 def redis_workload(n):
-    """Commands whose outcome is the same each time."""
+    """Commands with the same results each time."""
     for i in range(n):
         k = i * 7919 % 997
         yield f"set key:{k} value-{i}-{'x' * (i % 300)}"
@@ -272,11 +272,11 @@ class Redis(Programs):
         save_in_background(probed)
         self.assertEqual(probed.cli("-n", "1", "flushdb"), "OK")
         self.assertEqual(probed.cli("debug", "digest"), plain.cli("debug", "digest"))
-        self.assertGreaterEqual(len(self.names_seen()), 15)  # of those that are probed, which of them the load meets varies
+        self.assertGreaterEqual(len(self.names_seen()), 15)  # which of the probed functions are hit varies
         self.assert_saved_alike(plain, probed)
 
     def assert_saved_alike(self, plain, probed):
-        """What a child that was forked with probes in its memory has written is the truth."""
+        """A child that was forked with probes in its memory has written correct data."""
         self.put([probed.pid], *self.probes(), session="t")
         save_in_background(probed)
         wait_until(lambda: probed.info("persistence", "rdb_bgsave_in_progress") == "0", 90, "the background save")

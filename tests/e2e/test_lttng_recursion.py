@@ -49,7 +49,7 @@ class Recursion(lttng_probe.WithDaemon):
         self.assertGreaterEqual(len(self.names_seen() & {*LIBC, *chosen}), 9)
 
     def test_functions_of_lttng_itself(self):
-        """The first attach brings LTTng in; the second puts probes into it, a third registers through them."""
+        """The first attach loads LTTng; the second puts probes into it, and a third registers through them."""
         t = self.program("churn")
         self.put(t, "--function", "foo", "-t", "reg:edi")
         present = {m.path.rsplit("/", 1)[-1] for m in harness.maps(t.pid)}
@@ -68,7 +68,7 @@ class Recursion(lttng_probe.WithDaemon):
         self.assertLessEqual({"foo", "more"}, self.names_seen())
 
     def test_threads_that_come_and_go_emit(self):
-        """They are primed when they start: no hit of a program's own function is lost to that."""
+        """Threads are primed when they start, so no hit of a program's own function is lost."""
         t = self.program("churn")
         self.put(t, "--function", "foo", "-t", "reg:edi")
         self.let_run(t, steps=1000)

@@ -64,7 +64,7 @@ class Relay(lttng_probe.WithDaemon):
             return f.read()
 
     def test_live_with_a_probe_that_comes_and_goes(self):
-        """The reader is there first; what it learns of later is an event class that the trace did not have before."""
+        """The reader connects first; the event class that it learns of later is new in the trace."""
         self.relayd()
         self.session("now", "dynprobe:*", create=["--live=200000", "--set-url=net://127.0.0.1"])
         t = self.spin(delay=1000)

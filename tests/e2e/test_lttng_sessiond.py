@@ -17,7 +17,7 @@ import lttng_probe
 from harness import wait_until
 from lttng_env import NOBODY
 
-# Calls libm's erf(i) and says at the end how long it was ever kept from it, but by want of a processor.
+# Calls libm's erf(i), and prints at the end its longest delay that was not a wait for a processor.
 GAPS = """
 import math, signal, time
 stop = False
@@ -41,7 +41,7 @@ while not stop:
     longest, last = max(longest, now - last), now
 print("RESULT OK longest", int(longest * 1000), "ms of", i, "calls", flush=True)
 """
-PATIENCE_MS = 1000  # who waits for a hung daemon waits 3000 at least
+PATIENCE_MS = 1000  # a client of a hung daemon waits at least 3000
 
 
 class Daemons(lttng_probe.Case):
@@ -180,7 +180,7 @@ class Hung(Daemons):
             self.assert_not_delayed(t)
 
     def test_a_relay_that_says_nothing(self):
-        """The session is made, its channel is not: it is taken back, or named."""
+        """The session is created, its channel is not: the session is removed, or named."""
         self.sessiond()
         with socket.socket() as relay:
             relay.bind(("127.0.0.1", 0))
@@ -206,8 +206,8 @@ class Hung(Daemons):
         self.assert_not_delayed(t)
 
     def held_at_its_first_word(self, *args):
-        """dynprobe, its standard error a pipe that is full: it waits there, its session open, the program untouched. Returns a function
-        that lets it go on to its end and returns its status and what it said."""
+        """Starts dynprobe with a full pipe as standard error: it waits with its session open and the program untouched. Returns a function that
+        lets it run to its end and returns its status and output."""
         out, err = os.pipe()
         fcntl.fcntl(err, fcntl.F_SETPIPE_SZ, 4096)
         os.write(err, b"." * 4096)
@@ -243,7 +243,7 @@ class Hung(Daemons):
         self.assert_not_delayed(t)
 
     def test_while_a_traced_program_gets_another_event(self):
-        """LTTng asks its daemon about each new event of a session: the sink's own thread waits for it, the program does not."""
+        """LTTng asks its daemon about each new event of a session: the sink's own thread waits for that, the program does not."""
         daemon = self.sessiond()
         self.session("s", "dynprobe:*")
         t = self.gaps()
@@ -253,7 +253,7 @@ class Hung(Daemons):
         begin = time.monotonic()
         status, said = go()
         self.assertLess(time.monotonic() - begin, 30, said)
-        if status:  # it may be that the daemon had just time to answer
+        if status:  # the daemon may just have had time to answer
             self.assertIn("DP-LTTNG", said)
             self.assertIn("asks the session daemon", said)
         self.tool("disable", "foo", "--pid", t.pid)
@@ -299,7 +299,7 @@ class Others(Daemons):
         return self.target(self.path("spin"), 0, 500, **user.popen())
 
     def traced(self, t, daemon_of, tool_of, name="s", heard_by=()):
-        """Left by one user's dynprobe, recorded by a session of the other's."""
+        """Attached by one user's dynprobe, recorded by a session of the other's."""
         self.session(name, create=[f"--output={daemon_of.home}/{name}"], user=tool_of)
         self.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--session", name, user=tool_of)
         for user in heard_by:
@@ -333,7 +333,7 @@ class Others(Daemons):
         self.traced(self.program_of(tracer), tracer, tracer)
 
     def test_DP_LTTNG_who_is_not_in_roots_tracing_group(self):
-        """He may leave probes; what root's sessions do with them is root's."""
+        """He may attach probes; only root's sessions may use them."""
         self.sessiond()
         t = self.program_of(self.nobody)
         before = harness.State(t.pid)

@@ -20,8 +20,8 @@ import lttng_env
 from harness import wait_until
 
 DRIVER = harness.target_path("lttng_ctl_driver")
-SHORT = 700  # ms that a daemon is given in tests where it does not answer
-PATIENCE = 20  # s after which something that should have given up after SHORT counts as hanging
+SHORT = 700  # ms that a daemon gets in tests where it does not answer
+PATIENCE = 20  # s after which a command that should have given up after SHORT counts as hung
 
 
 class Answer:
@@ -30,7 +30,7 @@ class Answer:
         self.verbs = [line.split(" ", 1)[0] for line in out.splitlines()]
 
     def state(self, verb):
-        """What the verb's line says, as a dictionary; view and where may hold spaces."""
+        """The verb's output line as a dictionary; view and where may contain spaces."""
         line = next(x for x in self.out.splitlines() if x.startswith(verb + " session="))
         return re.fullmatch(
             r"\w+ session=(?P<session>.*?) created=(?P<created>\d) active=(?P<active>\d) where=(?P<where>.*?) view=(?P<view>.*)", line
@@ -43,7 +43,7 @@ class Answer:
 class SessionCase(lttng_env.Case):
     def setUp(self):
         super().setUp()
-        self.driver_path = self.path("driver")  # where every user may read it
+        self.driver_path = self.path("driver")  # a copy that every user may read
         shutil.copy(DRIVER, self.driver_path)
         os.chmod(self.driver_path, 0o755)
 
@@ -70,12 +70,12 @@ class SessionCase(lttng_env.Case):
         return a
 
     def start_driver(self, *args, user=None):
-        """One that waits for lines at its `wait` verbs."""
+        """Starts a driver that waits for a line at its `wait` verbs."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return self.spawn(self.driver_path, *args, **pipes, cwd=self.dir, **(user or self.root).popen())
 
     def await_waiting(self, p):
-        """Reads up to its next wait."""
+        """Reads up to the next wait."""
         text = ""
         for line in p.stdout:
             if line == "waiting\n":
@@ -93,13 +93,13 @@ class SessionCase(lttng_env.Case):
         return t
 
     def assert_gapless(self, events):
-        """No event is missing between the first and the last."""
+        """Checks that no event is missing between the first and the last."""
         self.assertGreater(len(events), 10)
         n = [e.fields["n"] for e in events]
         self.assertEqual(n, list(range(n[0], n[0] + len(n))))
 
     def run_and_read(self, before, after, directory=None):
-        """Driver verbs, a while with events, more verbs; then the trace's events."""
+        """Runs driver verbs, lets events happen, runs more verbs; returns the trace's events."""
         p = self.start_driver(*before, "wait", *after)
         state = Answer(0, self.await_waiting(p)).state("start")
         self.let_run()
@@ -201,7 +201,7 @@ class New(SessionCase):
         self.refused("--subbuf", 5000, "open", says=["power of two", "5000"])
         self.refused("--live", 1000000, "--set-url", "file:///tmp/x", "open", says=["relay daemon"])
         self.refused("open", "context", "perf:thread:instructions", says=["perf:thread:instructions"])
-        # a session that cannot have its channel is not left behind
+        # a session that cannot have its channel must not stay
         self.refused("--session", "gone", "--channel", "c" * 300, "open", says=["too long"])
         self.assertEqual([s for s in self.sessions() if not s.startswith("dynprobe-driver")], [])
 
@@ -350,7 +350,7 @@ class Listed(SessionCase):
         self.assertIn("listed 1\n", p.communicate(timeout=60)[0])
 
     def test_a_program_in_a_pid_namespace_of_its_own(self):
-        """LTTng lists it by the pid that it knows itself by."""
+        """LTTng lists it by its pid in its own namespace."""
         self.sessiond()
         outer = self.spawn("unshare", "--pid", "--fork", "--kill-child", harness.target_path("ustevents"), **self.root.popen())
         (inner,) = wait_until(lambda: harness.children(outer.pid), 20, "the program in its namespace")
@@ -358,7 +358,7 @@ class Listed(SessionCase):
 
 
 class Ill(SessionCase):
-    """A daemon that is not there, hangs, dies or talks nonsense: an error in time, and never a tool that hangs or crashes."""
+    """A daemon that is missing, hangs, dies or sends nonsense: an error in time, and never a tool that hangs or crashes."""
 
     def test_none(self):
         self.refused("open", says=["no LTTng session daemon is running", "lttng-sessiond --daemonize"])
@@ -446,7 +446,7 @@ class Ill(SessionCase):
         self.assertIn("'s'", out)
 
     def impostor(self, reply):
-        """Something else behind the daemon's socket."""
+        """A fake daemon behind the session daemon's socket."""
         os.makedirs("/run/lttng", exist_ok=True)
         server = socket.socket(socket.AF_UNIX)
         server.bind("/run/lttng/client-lttng-sessiond")
@@ -490,7 +490,7 @@ class Ill(SessionCase):
         self.go(p)
         (child,) = wait_until(lambda: harness.children(p.pid), 20, "the conversation")
         os.kill(child, signal.SIGINT)
-        time.sleep(0.05)  # in which it would end
+        time.sleep(0.05)  # long enough to end
         self.assertEqual(harness.children(p.pid), [child], "Ctrl-C does not end it under the tool's feet")
         p.kill()
         p.wait()
@@ -548,7 +548,7 @@ class Users(SessionCase):
         self.refused("open", says=["no LTTng session daemon is running"])
 
     def test_sudo(self):
-        """The passwd file says where his home is: a copy of it with another home for him is mounted over it."""
+        """The passwd file names his home directory: the test mounts a copy with another one over it."""
         entry = self.nobody.entry
         copy = self.path("passwd")
         with open("/etc/passwd") as f, open(copy, "w") as g:

@@ -14,11 +14,11 @@ HOST = harness.target_path("sinkhost")
 
 class Host(lttng_env.Conversation):
     def end(self):
-        """Its exit status and what it said at last."""
+        """Returns its exit status and its last output."""
         return self.exit(), self.process.stdout.read()
 
     def tasks(self):
-        """{name: [tid]} of the threads beside the first."""
+        """{name: [tid]} of all threads but the first."""
         found = {}
         for tid in os.listdir(f"/proc/{self.pid}/task"):
             if int(tid) != self.pid:
@@ -39,7 +39,8 @@ class Sink(lttng_env.Case):
         super().session(name, *(rules or ["dynprobe:*"]), **kw)
 
     def recorded(self, command, event, user=None, **session):
-        """A program with an event that session "s" records. (The other way round, the event is wanted a moment before the session records.)"""
+        """A program with an event that session "s" records. The session is created last: otherwise the event would be enabled a moment before the
+        session records."""
         h = self.host(user)
         self.assertEqual(h(command), "registered")
         self.wait_listed(h.pid, event)
@@ -68,7 +69,7 @@ class Events(Sink):
         self.assertIn("[0] = 0x400000", events[1].line)
 
     def test_a_filter_on_every_type_of_field(self):
-        """Each filter lets another hit pass."""
+        """Each filter matches another hit."""
         texts = []
         for form in (
             "i8 == {-n}", "i16 == {-1000 - n}", "i32 == {-100000 - n}", "i64 == {-10000000000 - n}", "u8 == {200 + n}", "u16 == {60000 + n}",
@@ -110,7 +111,7 @@ class Events(Sink):
         self.assertEqual(h.end()[0], 0)
 
     def test_twins_and_namesakes(self):
-        """Per-process buffers: the daemon refuses a second registration of an event that it takes for the first."""
+        """With per-process buffers, the daemon refuses to register an event twice."""
         self.sessiond()
         h = self.recorded("one foo", "dynprobe:foo", channel=["--buffers-pid"])
         self.assertEqual(h("hit 3"), "hit 3")
@@ -147,10 +148,8 @@ class Guest(Sink):
         self.assertEqual(h.end(), (0, ""))
 
     def check_wakeups(self, user):
-        """
-        2 MiB of buffers, 8 MiB of events: without wake-ups the consumer would come when all is over. How many it takes in time is up to
-        the machine, which may have others to run.
-        """
+        """2 MiB of buffers, 8 MiB of events: without wake-ups the consumer would come too late. How many events it takes in time depends on the
+        machine's load."""
         self.sessiond()
         h = self.recorded("bulk", "dynprobe:bulk", user, channel=["--subbuf-size=256K", "--num-subbuf=8"])
         self.assertEqual(h("closeall")[:6], "closed")
@@ -176,7 +175,7 @@ class Guest(Sink):
         self.assertEqual([e.fields["value"] for e in self.last_events("s")], [0, 1000, 0])
 
     def test_no_daemon_no_child(self):
-        """liblttng-ust makes its shared memory in a child when no daemon has."""
+        """Without a daemon, liblttng-ust creates its shared memory in a child."""
         h = self.host()
         wait_until(lambda: any(x.startswith("lttng-ust-wait") for x in os.listdir("/dev/shm")), 20, "LTTng's shared memory")
         self.assertEqual(h("children"), "children 0 sigchld 0 forks 0")

@@ -26,7 +26,7 @@ ROUNDS = len(ENDS) if harness.FULL else 1
 
 
 class Felt:
-    """What a run must leave as it was. Threads, mappings and files of a server at work come and go: ours do not stay."""
+    """What a run must leave unchanged. A server's threads, mappings and files come and go: ours must not stay."""
 
     def __init__(self, pid):
         self.text = harness.changed_text(pid)
@@ -57,7 +57,7 @@ class Matrix(lttng_probe.WithDaemon):
         self.session("s", "dynprobe:*", channel=("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2"))
 
     def run_one(self, server, pid, words, end):
-        """One run, in which the server answers; what it said."""
+        """One run, during which the server answers; returns its output."""
         argv = [harness.DYNPROBE, "--pid", str(pid), *words, *(["-d", "0.4"] if end == "by itself" else [])]
         with open(self.path("run.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err, cwd=self.dir, env=self.root.env())
@@ -81,7 +81,7 @@ class Matrix(lttng_probe.WithDaemon):
     def debuggers_come_and_go(self, pid):
         size_kib = int(harness.status(pid, "VmSize").split()[0])
         for argv in (["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt 1"], ["gcore", "-o", self.path("core"), str(pid)]):
-            if harness.have(argv[0]) and (argv[0] == "gdb" or size_kib < 1 << 24):  # a browser has a tebibyte of addresses
+            if harness.have(argv[0]) and (argv[0] == "gdb" or size_kib < 1 << 24):  # a browser reserves a tebibyte of addresses
                 subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=self.dir)
                 self.assertEqual(harness.status(pid, "TracerPid"), "0")
 
@@ -97,7 +97,7 @@ class Matrix(lttng_probe.WithDaemon):
                 after = Felt(pid)
                 if way == "session":
                     after.ours, after.threads, after.fds = before.ours, before.threads, before.fds  # the guest stays
-                    after.signals = before.signals  # glibc catches a signal of its own from the first thread on
+                    after.signals = before.signals  # glibc catches a signal of its own once there are threads
                 self.assertEqual(vars(after), vars(before), said)
         self.debuggers_come_and_go(server.pid())
         self.await_answers(server)

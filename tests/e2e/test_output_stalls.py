@@ -16,7 +16,7 @@ from harness import Case, State, wait_until
 
 class OutputStalls(Case):
     def begin(self, *args, terminal=False):
-        """A run whose reader takes nothing, once its output is full."""
+        """Starts a run whose reader stops reading once its output is full."""
         self.t = self.target("spin", 0, 100)
         self.before = State(self.t.pid)
         self.reader, writer = pty.openpty() if terminal else os.pipe()
@@ -28,7 +28,7 @@ class OutputStalls(Case):
         if terminal:
             termios.tcflow(writer, termios.TCOOFF)  # Ctrl-S
         wait_until(lambda: p.poll() is not None or (harness.armed(self.t.pid) and not full.poll(0)), what="the output to be full")
-        self.let_run(self.t)  # more than still goes into what is called full
+        self.let_run(self.t)  # more than a buffer that counts as full still takes
         os.close(writer)
         return p
 

@@ -22,14 +22,14 @@ class Overcommit(Case):
         super().setUp()
         if not os.access(FOLDER + "overcommit_memory", os.W_OK):
             self.skipTest("vm.overcommit_memory cannot be set here")
-        self.t = self.target("spin", 0, 300)  # before: the limit may be below what is in use
-        # Others on this machine go on as ever: so much is left to all together.
+        self.t = self.target("spin", 0, 300)  # started first: the limit may be below the current use
+        # The rest of the machine must continue: this much memory stays available.
         with open("/proc/meminfo") as f:
             kib = {line.split(":")[0]: int(line.split()[1]) for line in f}
         self.put("overcommit_ratio", (kib["Committed_AS"] + LEFT_KIB) * 100 // kib["MemTotal"] + 1)
 
     def put(self, name, value):
-        """Until the end of the test, whatever becomes of it."""
+        """Sets the value until the end of the test."""
         old = read(name)
         self.addCleanup(self.write, name, old)
         self.write(name, value)

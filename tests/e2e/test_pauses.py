@@ -24,12 +24,12 @@ class Pauses(Case):
             self.spawn(*SPINNER)
 
     def watch(self, threads, *args):
-        """[(summary, begin, end)] of some runs, the gaps (begin, end, length without waits), and the times without a run."""
+        """Returns [(summary, begin, end)] of several runs, the gaps (begin, end, length without waits), and the times without a run."""
         t = self.target("thousands", threads, 50)
         runs, quiet = [], []
         for _ in range(ROUNDS):
             begin = time.monotonic_ns()
-            time.sleep(QUIET / ROUNDS)  # what the thread sees without dynprobe, all through the test
+            time.sleep(QUIET / ROUNDS)  # what the thread sees without dynprobe, throughout the test
             quiet.append((begin, time.monotonic_ns()))
             begin = time.monotonic_ns()
             r = self.attach(t, *args, "-d", "0.05", "-q")
@@ -43,7 +43,7 @@ class Pauses(Case):
         return max((n for at, until, n in gaps if until >= begin and at <= end), default=0)
 
     def test_refuse_DP_TRAP_UNSAFE_where_max_pause_is_too_short(self):
-        """Twenty threads do not all come to stand in a microsecond. Without a need to hold them together it does not matter."""
+        """Twenty threads cannot all stop within a microsecond. If they need not be stopped together, the limit does not matter."""
         t = self.target("thousands", 20, 50)
         before = harness.State(t.pid)
         r = self.attach(t, "--probe", "f12345", "--tactic", "trap", "--max-pause", "1us", "-d", "0.1")
@@ -84,7 +84,7 @@ class Pauses(Case):
         self.check(60, "--function", "f1234*")
 
     def test_all_threads_held(self):
-        """A trap goes in with all of them held: tries that came to nothing count, too."""
+        """A trap is installed with all threads held: failed attempts count, too."""
         self.check(20, "--probe", "f12345", "--tactic", "trap")
 
     def test_all_threads_held_busy(self):

@@ -17,7 +17,7 @@ CONSTRUCTOR = 7  # what the library's constructor calls its own function with
 class Pending(harness.Case):
     def finish(self, p, *args, **kw):
         r = super().finish(p, *args, **kw)
-        r.err += "\n".join(str(x) for x in r.lines if x.get("type") != "event")  # for who reads of a failure
+        r.err += "\n".join(str(x) for x in r.lines if x.get("type") != "event")  # for the failure message
         return r
 
     def fresh_plugin(self):
@@ -45,7 +45,7 @@ class Pending(harness.Case):
         return p
 
     def ask(self, target, word, n=1):
-        """Tells `loads once` to open or close its library; how long that took."""
+        """Tells `loads once` to open or close its library; returns the time that it took."""
         target.process.send_signal(signal.SIGUSR1)
         wait_until(lambda: len(re.findall(word, target.output())) >= n or not target.alive(), what=f"the target to say {word}")
         return float(re.findall(word + r" ([0-9.]+)", target.output())[n - 1])
@@ -140,7 +140,7 @@ class Pending(harness.Case):
         self.ask(t, "CLOSED")
         self.wait_for(p, "retired")
         self.await_events(p, "foo", 3)
-        self.ask(t, "OPENED", 2)  # at the same place, most often: nobody writes there
+        self.ask(t, "OPENED", 2)  # usually at the same address: no other mapping takes it
         self.await_events(p, "foo", 3)
         r = self.finish(p)
         self.assertEqual(r.summary["retired"], 1, str(r))
@@ -163,7 +163,7 @@ class Pending(harness.Case):
         for i in range(30 if harness.FULL else 6):
             p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work")
             self.wait_for(p, "is armed")
-            time.sleep(0.013 * i)  # another moment of a cycle each time
+            time.sleep(0.013 * i)  # at another moment of the cycle each time
             p.kill()
             p.wait()
         cycles = lambda: t.cpu_ticks()
@@ -177,7 +177,7 @@ class Pending(harness.Case):
     def test_tool_killed_while_the_loader_waits(self):
         t = self.loads("once")
         p = self.start_pending(t, "--function", "foo")
-        self.await_events(p, "foo", 1)  # from then on it answers
+        self.await_events(p, "foo", 1)  # from then on the tool answers
         p.send_signal(signal.SIGSTOP)
         wait_until(lambda: harness.status(p.pid, "State")[0] == "T", what="dynprobe to be stopped")
         t.process.send_signal(signal.SIGUSR1)
@@ -185,7 +185,7 @@ class Pending(harness.Case):
         p.kill()
         p.wait()
         wait_until(lambda: "OPENED" in t.output(), what="the loader to go on alone")
-        self.assertLess(self.ask(t, "CLOSED"), 0.9)  # nobody waits any more: two waits would take 2 s
+        self.assertLess(self.ask(t, "CLOSED"), 0.9)  # no wait any more: two waits would take 2 s
         self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -193,9 +193,9 @@ class Pending(harness.Case):
     def test_a_tool_that_is_late_says_so_and_goes_on(self):
         t = self.loads("once")
         p = self.start_pending(t, "--function", "foo")
-        self.await_events(p, "foo", 1)  # from then on it answers
+        self.await_events(p, "foo", 1)  # from then on the tool answers
         p.send_signal(signal.SIGSTOP)
-        self.ask(t, "OPENED")  # by itself
+        self.ask(t, "OPENED")  # the program continues by itself
         p.send_signal(signal.SIGCONT)
         self.await_events(p, "plugin_work", 3)
         self.ask(t, "CLOSED")
@@ -318,7 +318,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         self.assert_result_ok(t)
 
     def build_plugin(self, path, returns):
-        """A library whose plugin_work() has so many returns, and one more for all other numbers."""
+        """Builds a library whose plugin_work() has so many returns, and one more for all other numbers."""
         with open(path + ".c", "w") as f:
             f.write("unsigned plugin_constructed, plugin_work(unsigned a);\nunsigned plugin_work(unsigned a)\n{\n\tunsigned n = a;\n")
             for i in range(returns):

@@ -18,7 +18,7 @@ def run(*words, **kw):
 
 
 def lines(text, module):
-    """What a module said, without the log's prefix."""
+    """A module's output, without the log's prefix."""
     mark = f": {module}: "
     return [line.split(mark, 1)[1] for line in text.splitlines() if mark in line]
 
@@ -43,7 +43,7 @@ class Modules(harness.Case):
         return harness.tool("snapshot", "--pid", pid, "-o", out, *words, *more, status=status), out
 
     def build(self, sources, compiler, *flags):
-        """Examples, by what pkg-config says of an installed dynprobe."""
+        """Builds the examples with the pkg-config flags of an installed dynprobe."""
         prefix = self.path("prefix")
         self.ok(run("cmake", "--install", BUILD, "--component", "pmodule", "--prefix", prefix))
         (pc,) = glob.glob(os.path.join(prefix, "**", "dynprobe-pmodule.pc"), recursive=True)
@@ -74,7 +74,7 @@ class Modules(harness.Case):
             self.assertIn(wanted, said, "\n".join(said))
         symbols = [line.split()[2:] for line in said if line.startswith("frame ")]
         self.assertEqual(symbols[symbols.index(["main"]) - 1], ["night", "shift"])
-        # The same modules on the file, while the process is gone: the same results, and nothing twice.
+        # The same modules on the file, after the process has ended: the same results, and none twice.
         self.shop.stop(signal.SIGKILL)
         words = [w for m in modules + [os.path.join(MODULES, "printer.so")] for w in ("--module-load", m)]
         again = self.pmodule("run", saved, *words, "--module-timeout", "10000", "-o", self.path("again.dps"))
@@ -88,14 +88,14 @@ class Modules(harness.Case):
 
     def test_typed_values(self):
         pid = self.start_shop()
-        long = ["--module-timeout", "10000"]  # what is asked by name may have to be looked for in all debug information
+        long = ["--module-timeout", "10000"]  # lookups by name may search all debug information
         p, saved = self.snapshot(pid, [os.path.join(MODULES, "conformance.so")], *long)
         said = lines(p.stderr, "conformance")
         self.assertEqual(said[-1].split(", ")[1], "0 bad", "\n".join(said))
         self.assertGreater(int(said[-1].split()[0]), 35, "\n".join(said))
         p, _ = self.snapshot(pid, [os.path.join(MODULES, "conformance.so")], "--mode", "fork", *long)
         self.assertIn(" 0 bad", lines(p.stderr, "conformance")[-1], p.stderr)
-        # From the file: what the snapshot itself did not reach is not there, and that is all.
+        # From the file: data that is not in the snapshot is absent, and nothing else differs.
         again = self.pmodule("run", saved, "--module-load", os.path.join(MODULES, "conformance.so"), "-o", self.path("again.dps"), *long,
                              status=None)
         self.assertIn(" good, ", again.stderr)
@@ -109,7 +109,7 @@ class Modules(harness.Case):
                 self.assertIn(said, p.stderr)
                 self.assertTrue(target.alive())
                 self.assertNotIn(harness.status(target.pid, "State")[:1], "tT")
-        with self.subTest("stuck"):  # dynprobe ends, the process goes on
+        with self.subTest("stuck"):  # dynprobe ends, the process continues
             p, out = self.snapshot(target.pid, [module], "--module", "misbehave:how,stuck", "--module-timeout", "5", status=125)
             self.assertIn("cannot be stopped safely", p.stderr)
             self.assertFalse(os.path.exists(out))

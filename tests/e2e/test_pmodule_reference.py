@@ -11,7 +11,7 @@ import harness
 
 MODULE = os.path.join(harness.ROOT, "tests", "e2e", "pmodules", "reference.lua")
 
-# Lua's name: C's. Where a class's method has the class's prefix and the same name it need not be here.
+# Lua's name: C's. A method with the same name as in C, including the class's prefix, need not be here.
 TWINS = {
     "pmodule.define": "PMODULE_DEFINE",
     "pmodule.register": "pmodule_variable_event_add pmodule_frame_event_add pmodule_thread_event_add pmodule_preattach_event_add "
@@ -59,7 +59,7 @@ TWINS = {
     "match.__tostring": "pmodule_match_create",
     "bt_variable.__index": "bt_variable_member bt_variable_index",
     "bt_variable.__len": "bt_variable_length",
-    "bt_variable.__newindex": "",  # a refusal; C has nothing that could be refused
+    "bt_variable.__newindex": "",  # a refusal; C has no counterpart
     "bt_variable.__tostring": "bt_variable_path bt_variable_type_name",
 }
 for bits in (8, 16, 32, 64):
@@ -69,7 +69,8 @@ TWINS["pmodule.address_read_ptr"] = "pmodule_address_read_uint"
 TWINS["pmodule.address_read_f32"] = TWINS["pmodule.address_read_f64"] = "pmodule_address_read_real"
 PREFIX = {"pmodule.": "pmodule_", "backtrace:": "pmodule_backtrace_", "thread:": "pmodule_thread_", "frame:": "pmodule_frame_",
           "variable:": "pmodule_variable_", "siginfo:": "pmodule_siginfo_", "pmap entry:": "pmodule_pmap_", "match:": "pmodule_match_"}
-# What C has besides: Lua has a value's numbers, texts and bytes by variable_from_bt() and address_read_raw(), and phase = "postattach" of define{}.
+# Functions of C only: Lua has variable_from_bt() and address_read_raw() for a value's numbers, strings and bytes, and phase = "postattach" in
+# define{}.
 C_ONLY = "bt_variable_ull bt_variable_ll bt_variable_real bt_variable_strncpy bt_variable_bytes pmodule_defer".split()
 
 
@@ -104,7 +105,7 @@ class Reference(harness.Case):
         return s, p.stderr, set(re.sub("pmap entry", "pmap_entry", s["attributes"]["reference.done"]).split())
 
     def everything(self):
-        """All names of which a check went well, somewhere."""
+        """All names whose check succeeded somewhere."""
         if not Reference.done:
             t = self.target("reference")
             _, _, live = self.snapshot("live", t.pid, "--fault-thread", t.pid)
@@ -140,7 +141,7 @@ class Reference(harness.Case):
         self.assertEqual([n for n in declared() if n not in c and not re.search(short(n) + r"\b", c)], [])
 
     def test_what_module_and_snapshot_are_told(self):
-        """Annotations, attributes and the log come out as they went in; reset and unload are called, and reset between snapshots only."""
+        """Annotations, attributes and the log are unchanged in the output; reset and unload are called, and reset between snapshots only."""
         t = self.target("reference")
         s, said, _ = self.snapshot("live", t.pid, "--fault-thread", t.pid)
         a = s["attributes"]

@@ -22,7 +22,7 @@ class PmoduleCase(Case):
         return harness.tool(*args, binary=tool, status=status)
 
     def snapshot(self, target, *modules, options=(), tool=None):
-        """The snapshot shown as text, and what was said while it was taken."""
+        """The snapshot as text, and the output of the command that took it."""
         path = self.path("t.dps")
         loads = [word for m in modules for word in ("--module-load", m)]
         taken = self.run_tool("snapshot", target.pid, "-o", path, "--module-timeout", 20000, *options, *loads, tool=tool)
@@ -30,13 +30,13 @@ class PmoduleCase(Case):
 
 
 class Elements(PmoduleCase):
-    """The walk over a heap array that most modules begin with: on a live process, on a core, on a saved snapshot."""
+    """The walk over a heap array with which most modules begin: on a live process, a core, and a saved snapshot."""
 
     MODULE = os.path.join(CONFORMANCE, "elements.lua")
     PRINTED = [f"{10 + i} {0.5 * i:.1f} {20 + i} {20 + i} {20 + i} {20 + i} inside" for i in range(5)] + ["list\t60", "raised\ttrue"]
 
     def check(self, done, path):
-        """print is on standard output, in front of the file's name."""
+        """print() writes to standard output, before the file's name."""
         self.assertEqual(done.stdout.splitlines(), self.PRINTED + [path], done.stderr)
         self.assertEqual(len(re.findall("raised for ", done.stderr)), 1, done.stderr)
         times = re.search(r"a variable callback failed (\d+) times; the first error is above", done.stderr)
@@ -109,7 +109,7 @@ class ReadyMade(PmoduleCase):
         self.assertEqual([a[f"deadlock.{n}"] for n in ("rings", "waiting", "conditions", "spinning")], [2, 10, 1, 1])
 
     def test_deadlock_is_found_in_a_saved_snapshot(self):
-        """Taken without the module, which runs when the program is gone."""
+        """The snapshot was taken without the module, which runs after the program has ended."""
         t = self.target("ailing", "deadlock")
         self.snapshot(t)
         t.close()
@@ -140,7 +140,7 @@ class ReadyMade(PmoduleCase):
         self.assertRegex(shown, r"classifiers .*double-free")
 
     def test_heap_finds_the_heap_in_a_core_file(self):
-        """Which does not name it."""
+        """The core file has no name for the heap."""
         t = self.target("ailing", "heap")
         self.run_tool("snapshot", "--core", self.core(t.pid), "-o", self.path("c.dps"), "--module-load", self.module("heap"))
         self.assertIn("stale points to a freed block of 40 bytes, in a thread's cache", self.run_tool("show", self.path("c.dps")).stdout)
@@ -182,10 +182,10 @@ class ReadyMade(PmoduleCase):
         self.assertRegex(shown, r'choice = variant<std::.*basic_string.*> "chosen"')
         self.assertIn("64 of 200 elements are shown", shown)
         self.assertNotRegex(shown, "wild = .*vector of|nowhere = .*deque of")
-        self.assertIn("64 of 4611686018427387904 elements are shown", shown)  # a ring ends
+        self.assertIn("64 of 4611686018427387904 elements are shown", shown)  # the walk of a ring ends
 
     def test_threads_are_grouped_and_modules_found_by_name(self):
-        """Installed: dynprobe in bin, modules in share."""
+        """As installed: dynprobe in bin, modules in share."""
         os.makedirs(self.path("bin"))
         shutil.copy(DYNPROBE, self.path("bin/dynprobe"))
         shutil.copytree(READY_MADE, self.path("share/dynprobe/pmodules"))
@@ -197,7 +197,7 @@ class ReadyMade(PmoduleCase):
 
 
 class Conformance(PmoduleCase):
-    """Modules as others wrote them, on a program that has what they look for (tests/e2e/pmodules)."""
+    """Modules written like others' (tests/e2e/pmodules), on a program with the data that they search."""
 
     def run_modules(self, *names, options=()):
         t = self.target("specimen")
@@ -211,7 +211,7 @@ class Conformance(PmoduleCase):
 
     def test_a_match_is_copied_when_it_is_registered(self):
         shown, _, attributes = self.run_modules("filtered")
-        self.assertEqual(attributes["filtered.seen"], 1)  # not `request`, of serve(), nor main's
+        self.assertEqual(attributes["filtered.seen"], 1)  # not `request` of serve(), nor main's
         self.assertEqual(shown.count("request answered with 404"), 1)
         self.assertIn("# 1 requests in specimen", shown)
         self.assertEqual(shown.count("the frame that was asked for"), 1)

@@ -123,7 +123,7 @@ class ProbePoints(Case):
 
 
 class Forms(Case):
-    """Each instruction form of asm_forms.S under a probe by itself: hit, right results, clean."""
+    """Probes each instruction form of asm_forms.S by itself: it is hit, results are correct, and nothing is left."""
 
     def test_each_form(self):
         plain = self.target("asm_forms", 3)

@@ -35,8 +35,8 @@ class Profile(Case):
         used = (t.cpu_ticks() - ticks) / os.sysconf("SC_CLK_TCK")
         self.assert_ok(r)
         s = self.summary(r)
-        # cpu_ticks() was asked a little before and behind, counts in hundredths, and leaves out what interrupts and the machine's
-        # host took, which perf's clock does not.
+        # cpu_ticks() is read slightly before and after, counts in hundredths of a second, and omits time of interrupts and of the machine's host;
+        # perf's clock does not.
         self.assertLessEqual(s["samples"], used * HZ * 1.5 + 25)
         self.assertGreater(s["samples"] + s["lost"], used * HZ * 0.5 - 25)
         self.assertEqual(len(r.events), s["samples"])
@@ -68,7 +68,7 @@ class Profile(Case):
         self.assertTrue(any("main" in functions(row["stack"]) for row in rows), [functions(row["stack"]) for row in rows][:5])
 
     def test_a_stack_with_a_page_that_was_never_touched_is_cut_and_says_so(self):
-        """The kernel copies up to there."""
+        """The kernel copies only the part up to that page."""
         r = self.dynprobe("--profile", HZ, "--folded", "--", harness.target_path("sparse"), json_events=False)
         cut = re.search(r"([0-9]+) cut \(", r.err)
         self.assertTrue(cut and int(cut[1]) > 10, r)
@@ -89,7 +89,7 @@ class Profile(Case):
             late.setdefault(e["tid"], []).append(e["mono"] / 1e9)
         late.pop(t.pid, None)
         self.assertEqual(len(late), 3)
-        # Once each, though a thread may have an event of its own besides its maker's: nobody runs for longer than there is time.
+        # Each thread once, although it may have its own event and its creator's: no thread runs for longer than the elapsed time.
         for times in late.values():
             self.assertGreater(len(times), 0.15 * HZ * 0.5)
             self.assertLessEqual(len(times), (max(times) - min(times)) * HZ + 3)
@@ -132,7 +132,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
         script = (f"import ctypes, _ctypes, os, time\nat = []\nfor name in ('burn_a', 'burn_b'):\n"
                   f" lib = ctypes.CDLL({self.dir!r} + '/' + name)\n f = getattr(lib, name)\n at.append(ctypes.cast(f, ctypes.c_void_p).value)\n"
                   f" begin = time.monotonic()\n f()\n print(name, time.monotonic() - begin)\n _ctypes.dlclose(lib._handle)\nprint('SAME', at[0] == at[1], flush=True)\n"
-                  # Then another program, for which none of this holds any more.
+                  # Then it becomes another program, for which the addresses have no meaning.
                   f"os.execv('/usr/bin/python3', ['python3', '-S', '-c', 'import time\\nend = time.process_time() + 0.15\\nwhile time.process_time() < end: sum(range(1000))'])\n")
         r = self.dynprobe("--profile", HZ, "--folded", "--", sys.executable, "-c", script, json_events=False)
         self.assert_ok(r)
@@ -204,7 +204,7 @@ class Refused(Case):
     @harness.needs_root
     def test_refused_by_the_kernel_says_why_and_what_to_do(self):
         level = "/proc/sys/kernel/perf_event_paranoid"
-        # Another user's process: refused at every level of that setting.
+        # Another user's process: refused at every level of perf_event_paranoid.
         t = self.target("spin")
         os.chmod(self.dir, 0o755)
         script = f"import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv({harness.DYNPROBE!r}, [{harness.DYNPROBE!r}, '--profile', '10', '--no-record', '--pid', '{t.pid}'])"

@@ -16,7 +16,7 @@ class Programs(Case):
 
 
 class Uring(Programs):
-    """io_uring's threads are listed among the program's, and a stop ends the request that one of them works on."""
+    """io_uring's threads are listed among the program's, and a stop would make the request of such a thread fail."""
 
     def uring(self, polled):
         if os.path.exists(DISABLED):
@@ -83,7 +83,7 @@ class Uring(Programs):
 
 
 class HugeText(Programs):
-    """Text that the program has moved to anonymous memory: refused as that, and known by its names."""
+    """Text that the program has moved to anonymous memory: the refusal says so, and functions keep their names."""
 
     def test_moved_text_is_named_as_that(self):
         t = self.target("hugetext")
@@ -106,7 +106,7 @@ class HugeText(Programs):
 
 
 class Dispatched(Programs):
-    """System calls of a thread go to a handler of the program (Syscall User Dispatch): one of dynprobe's would end it."""
+    """A thread's system calls go to a handler of the program (Syscall User Dispatch): a call by dynprobe would end it."""
 
     def dispatched(self, *args):
         t = self.target("dispatched", *args)
@@ -138,7 +138,7 @@ class Dispatched(Programs):
 
 
 class NoTimeStamps(Programs):
-    """rdtsc is a fault for the program's threads (PR_SET_TSC): the first hit would end it."""
+    """rdtsc faults in the program's threads (PR_SET_TSC): the first hit would end it."""
 
     def test_is_refused_and_unharmed(self):
         t = self.target("notsc")
@@ -150,7 +150,7 @@ class NoTimeStamps(Programs):
 
 
 class Headless(Programs):
-    """The first thread has ended: what is asked of a process by its id has to be asked of another one."""
+    """The first thread has ended: dynprobe must use another thread's id where it would use the process's."""
 
     def test_probes_come_and_go(self):
         t = self.target("headless")

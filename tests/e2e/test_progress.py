@@ -16,7 +16,7 @@ COUNTER = re.compile(r"\r\x1b\[Kdynprobe: (looking up|matching functions|plannin
 
 
 def screen(text):
-    """What is left on the terminal's lines."""
+    """The contents of the terminal's lines at the end."""
     lines = []
     for line in text.split("\n"):
         shown = ""
@@ -28,7 +28,7 @@ def screen(text):
 
 class Progress(Case):
     def on_terminal(self, *args):
-        """What comes to the terminal that is standard error."""
+        """The output on a terminal that is standard error."""
         t = self.target("thousands", 2)
         terminal, tool = pty.openpty()
         p = subprocess.Popen([harness.DYNPROBE, "--pid", str(t.pid), "--no-record", "--count", "-d", "0.1", *args], stdin=subprocess.DEVNULL,

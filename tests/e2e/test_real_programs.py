@@ -62,7 +62,7 @@ C_SOURCE = "\n".join(f"int f{i}(int a, const char *s) {{ int r = 0; for (int i =
 
 
 def probes(names, *contexts):
-    """Every second function with registers, the others with a condition that seldom holds."""
+    """Every second function records registers, the others have a condition that is rarely true."""
     args = []
     for i, name in enumerate(names):
         args += ["--function", name]

@@ -106,7 +106,7 @@ class Refusals(Case):
 
     @needs_root
     def test_foreign_bytes(self):
-        """Somebody's breakpoint on the site: the other tool's bytes stay as they are."""
+        """Another tool's breakpoint at the site: its bytes stay as they are."""
         t = self.spin()
         site = t.site()
         byte = harness.read_memory(t.pid, site, 1)

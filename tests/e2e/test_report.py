@@ -9,7 +9,7 @@ import subprocess
 import browser
 import harness
 
-# Texts that have less than the 4.5 : 1 that WCAG asks for, against what is behind them.
+# Texts with less contrast to their background than the 4.5 : 1 that WCAG requires.
 TOO_PALE = """(() => {
   const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
   const light = (c) => c.slice(0, 3).map((x) => x / 255).map((x) => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
@@ -44,7 +44,7 @@ class Report(harness.Case):
         return b
 
     def until(self, b, condition):
-        """What the page unpacks comes when it comes."""
+        """Waits for parts of the page, which it unpacks later."""
         b.run("(async () => { for (let i = 0; i < 2000 && !(%s); i++) await new Promise((r) => setTimeout(r, 10)); })()" % condition)
         self.assertTrue(b.run(condition), condition)
 
@@ -82,20 +82,20 @@ class Report(harness.Case):
         rows = b.run("document.querySelectorAll('#threads > .row[data-group]').length")
         self.assertTrue(1 <= rows < len(data["threads"]), "threads of the same stack are one row")
         self.assertGreater(b.run("document.querySelectorAll('#frames .row[data-frame]').length"), 2)
-        # find
+        # search
         b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = 'crumb'; s.dispatchEvent(new Event('input')); })()")
         self.until(b, "document.querySelectorAll('#body .found').length > 10")
-        # follow
+        # follow a pointer
         b.run("document.querySelector('#body .found').click()")
         self.assertIn("t=", b.run("location.hash"))
-        # a value of one thread only, which has to be unpacked, is found, opened and marked
+        # the search finds a value of one thread only, which must be unpacked, opened and marked
         b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = '57/3'; s.dispatchEvent(new Event('input')); })()")
         self.until(b, "document.querySelectorAll('#body .found').length > 0")
         b.run("document.querySelector('#body .found').click()")
         self.until(b, "document.querySelectorAll('#body .line.pick').length === 1")
         self.assertIn('"57/3"', b.run("document.querySelector('#body .line.pick').textContent"))
         self.assertEqual(b.run("document.querySelectorAll('#frames .row[aria-selected=true]').length"), 1)
-        # the work that a step takes does not grow with the number of values: what is drawn is one thread's frames and one frame's values
+        # the work of a step does not grow with the number of values: only one thread's frames and one frame's values are drawn
         self.assertLess(b.run("document.querySelectorAll('*').length"), 5000)
 
     def test_the_keyboard_walks_frames_and_opens_values(self):
@@ -107,7 +107,7 @@ class Report(harness.Case):
         self.assertEqual(int(b.run("document.querySelector('#frames .row[aria-selected=true]').dataset.frame")), int(before) + 2)
         b.key("k")
         self.assertEqual(int(b.run("document.querySelector('#frames .row[aria-selected=true]').dataset.frame")), int(before) + 1)
-        # the global is a struct: opened by the keyboard it has its members
+        # the global is a struct: opened by the keyboard it shows its members
         b.key("3")
         b.run("document.getElementById('body').focus()")
         self.until(b, "document.querySelectorAll('#body .line').length > 0")

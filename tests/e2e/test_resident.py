@@ -13,7 +13,7 @@ PROGRAMS = ("spin", "threads", "forker", "execer")
 
 
 class Standing(Case):
-    """`prefix` makes both the programs and dynprobe run as somebody."""
+    """`prefix` runs both the programs and dynprobe as a certain user."""
 
     prefix = []
 
@@ -37,7 +37,7 @@ class Standing(Case):
         return self.spawn(*self.prefix, self.tool_path, *args, stderr=subprocess.PIPE, text=True, env=self.environment(), **popen)
 
     def start_recorder(self, t, form="json"):
-        """A recorder that is at work."""
+        """Starts a recorder and waits until it works."""
         self.count += 1
         events = self.path(f"recorded-{self.count}.{form}")
         recorder = self.start_tool("record", "--pid", t.pid, "--no-record", "-f", form, "-o", events)
@@ -49,7 +49,7 @@ class Standing(Case):
         return self.tool("attach", "--sink", "ring", "--pid", t.pid, *args, **kw)
 
     def probes(self, t):
-        """What status says: {name: probe}, the standing one where several had the name."""
+        """The probes in status's output: {name: probe}; the installed one if several have the name."""
         listing = json.loads(self.tool("status", "--pid", t.pid, "-f", "json").stdout)
         self.assertEqual((listing["type"], listing["pid"]), ("status", t.pid))
         self.assertIsNone(listing["trouble"])
@@ -65,13 +65,13 @@ class Standing(Case):
         return harness.Result(p.returncode, p.stdout, p.stderr, events)
 
     def end(self, t, before=None):
-        """Nothing of ours is left, and the program found nothing wrong."""
+        """Nothing of ours is left, and the program's own checks passed."""
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
 
 class Verbs:
-    """Mixed into the two classes at the end."""
+    """The tests of the two classes at the end."""
 
     def test_probes_stay_when_the_tool_is_gone_and_detach_leaves_a_clean_process(self):
         t = self.spin()
@@ -173,7 +173,7 @@ class Verbs:
 
     @staticmethod
     def press_ctrl_c():
-        """In a child that will be dynprobe: the signal has come before its first step, and waits."""
+        """Runs in the child that becomes dynprobe: the signal is pending before its first step."""
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -347,7 +347,7 @@ class Verbs:
         self.end(t, before)
 
     def scribble(self, pid, old, new):
-        """Overwrites what our mappings in the process hold; how often."""
+        """Overwrites the contents of our mappings in the process; returns how often."""
         done = 0
         for m in harness.maps(pid):
             if not m.is_ours or "w" not in m.perms:
@@ -374,7 +374,7 @@ class Verbs:
         self.assert_result_ok(t)
 
     def changed_addresses(self, t):
-        """Of the program's own text, as addresses in the process."""
+        """Changed places in the program's own text, as addresses in the process."""
         first = next(m for m in harness.maps(t.pid) if m.path == os.path.realpath(t.path))
         return [(path, first.start - first.offset + offset) for path, offset in changed_text(t.pid)]
 

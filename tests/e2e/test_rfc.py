@@ -12,13 +12,13 @@ ROWS = set()
 
 
 def row(*texts):
-    """The left column of the rows that a test holds."""
+    """Marks the table rows (left column) that a test covers."""
     ROWS.update(texts)
     return lambda test: test
 
 
 def table():
-    """The left column as docs/lttng.md has it, code marks taken off."""
+    """The left column in docs/lttng.md, without code marks."""
     with open(os.path.join(harness.ROOT, "docs", "lttng.md"), encoding="utf-8") as f:
         section = f.read().split("line by line", 1)[1].split("\n## ", 1)[0]
     cells = [line.split(" | ")[0].lstrip("| ") for line in section.splitlines() if line.startswith("| `")]
@@ -36,7 +36,7 @@ class Rfc(lttng_probe.WithDaemon):
         self.wait_listed(t.pid, "dynprobe:" + (args[args.index("--name") + 1] if "--name" in args else "foo"))
 
     def events(self, name):
-        """What the session has of it behind some more calls, once it is stopped."""
+        """The session's events after some more calls, once it is stopped."""
         self.let_run()
         self.lttng("stop", "rfc")
         return self.read(self.trace, name="dynprobe:" + name)
@@ -68,7 +68,7 @@ class Rfc(lttng_probe.WithDaemon):
         self.end(t)
 
     def some_offset(self, t):
-        """The first instruction of caller behind its entry at which a probe can be placed."""
+        """The first instruction of caller after its entry at which a probe can be placed."""
         for offset in binutils.offsets(t.path, "caller")[1:]:
             if "refused" not in self.tool("--pid", t.pid, "--probe", f"caller+{offset:#x}", "--dry-run").stdout:
                 return offset
@@ -88,7 +88,7 @@ class Rfc(lttng_probe.WithDaemon):
     # -- add-context
 
     def grown(self, context):
-        """The events of a probe that was given one more context while it ran: those before, those behind."""
+        """A probe gets one more context while it runs: its events before and after that."""
         t = self.spin()
         self.attach(t, "--function", "foo", "-t", "reg:edi")
         self.let_run()
@@ -124,10 +124,10 @@ class Rfc(lttng_probe.WithDaemon):
         self.assertEqual(chain[0], t.site("foo"))
         self.assertTrue(t.site("caller") < chain[1] < t.site("caller") + 64)
 
-    # -- what lttng itself does
+    # -- lttng's own commands
 
     def still(self, t, shut, opened):
-        """Events stop behind shut() and come again behind opened()."""
+        """Events stop after shut() and come again after opened()."""
         self.attach(t, "--function", "foo", "-t", "reg:edi")
         self.let_run()
         shut()

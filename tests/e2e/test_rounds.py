@@ -14,7 +14,7 @@ def resident_kib(pid):
 class Rounds(Case):
     def rounds(self, name, *args, target_args=()):
         t = self.target(name, *target_args)
-        self.attach(t, *args)  # what the first one leaves for good (nothing is expected) is not counted as growth
+        self.attach(t, *args)  # the first attach may leave something once (nothing is expected): that is not growth
         before, rss = State(t.pid), resident_kib(t.pid)
         for i in range(ROUNDS):
             r = self.attach(t, *args, json_events=False)

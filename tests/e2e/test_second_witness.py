@@ -24,7 +24,7 @@ class SecondWitness(Case):
         return harness.compiled(self.path(source + ".program"), *command, "-no-pie", os.path.join(HERE, "variables", source))
 
     def gdb(self, program, functions, every, random):
-        """{place: {variable: value}} at the first hits."""
+        """{place: {variable: value}} at the first hits, by gdb."""
         env = dict(os.environ, FUNCTIONS=functions, EVERY=str(every), DEBUGINFOD_URLS="", RANDOM=random, ARGS="3")
         done = subprocess.run(["gdb", "-batch", "-nx", "-x", os.path.join(HERE, "gdb_values.py"), program], capture_output=True, text=True, timeout=120, env=env)
         lines = [json.loads(x[7:]) for x in done.stdout.splitlines() if x.startswith("VALUES ")]
@@ -33,12 +33,12 @@ class SecondWitness(Case):
         return {x["site"]: x["values"] for x in lines}
 
     def stable(self, program, functions, every):
-        """Without what the stack held before, and addresses that change: what two runs agree on."""
+        """Without uninitialized stack contents and addresses that change: the values that two runs agree on."""
         a, b = self.gdb(program, functions, every, ""), self.gdb(program, functions, every, "1")
         return {site: {k: v for k, v in values.items() if b.get(site, {}).get(k) == v} for site, values in a.items()}
 
     def probe(self, program, sites):
-        """The first event of each; so many in one run as one command line takes."""
+        """The first event of each place, by dynprobe; one run has as many probes as a command line takes."""
         first = {}
         for at in range(0, len(sites), PROBES):
             first.update(self.probe_some(program, sites[at:at + PROBES]))
@@ -56,7 +56,7 @@ class SecondWitness(Case):
     def same(self, gdb, ours):
         if isinstance(gdb, dict) and "float" in gdb:
             pack = "<f" if gdb["size"] == 4 else "<d"
-            ours = float(ours)  # "nan" is a text in JSON
+            ours = float(ours)  # "nan" is a string in JSON
             return struct.pack(pack, gdb["float"]) == struct.pack(pack, ours) or (math.isnan(ours) and math.isnan(gdb["float"]))
         if isinstance(gdb, dict):
             return ours is not None and gdb["string"] == ours

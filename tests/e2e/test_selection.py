@@ -14,7 +14,7 @@ from redis_server import RedisServer
 
 ROUNDS = 40
 CALLS = 16 * ROUNDS  # of each function of `points`
-LAYOUTS = 1000 if harness.FULL else 20  # of the address space
+LAYOUTS = 1000 if harness.FULL else 20  # random layouts of the address space
 NINE = ["do_nothing2_entry", *(f"do_nothing2_0x{x}" for x in "0147abc"), "do_nothing2_return"]
 
 
@@ -40,7 +40,7 @@ class Points(Case):
         return {p["name"]: hits(p) for p in r.summary["probes"] if p["tactic"]}
 
     def returns_of(self, function):
-        """Entries and returns of one function, None where a return could not be placed."""
+        """Entries and returns of one function; None if a return could not be placed."""
         r = self.run_points("--function", function, "--return", function)
         placed, asked = self.placed(r), self.probes(r)
         self.assertIn(function, asked)
@@ -128,15 +128,13 @@ class Points(Case):
                          {"with_cold_return": "points!with_cold+0x13", "with_cold_return_2": "points!with_cold.cold+0x13"})
 
     def unquiet(self, *args):
-        """What it says besides events and summary."""
+        """Its output except events and summary."""
         r = self.dynprobe(*args, "--", target_path("points"), 1, 0)
         return r.err
 
     def test_every_instruction_of_do_nothing2(self):
-        """
-        Nine probes in thirteen bytes, the last of them at the end of .text: in one of eight layouts the only place that its jump could
-        lead to is where the heap may grow.
-        """
+        """Nine probes in thirteen bytes, the last at the end of .text: in one of eight layouts, the only possible target of its jump is where the
+        heap may grow."""
         self.assertIn("matched 9 probes\n", self.unquiet("--probe", "do_nothing2:*"))
         for _ in range(LAYOUTS):
             self.nine("--probe", "do_nothing2:*", "--count", "--no-record")
@@ -145,7 +143,7 @@ class Points(Case):
         r = self.run_points(*args)
         self.assertEqual(list(self.probes(r)), NINE)
         self.assertEqual({p["tag"] for p in r.summary["probes"]}, {None}, str(r))
-        # calls by main, and tail calls by five functions, one of them for every second argument
+        # calls by main, and tail calls by five functions, one of which makes them for every second argument only
         self.assertEqual(self.placed(r), dict.fromkeys(NINE, CALLS + 3 * CALLS + CALLS // 2), str(r))
         return r
 
@@ -170,7 +168,7 @@ class Points(Case):
         self.assert_result_ok(t)
 
     def test_stacks_of_stripped_programs(self):
-        """The entry point has a name, functions without one are called by their start."""
+        """The entry point has a name; functions without one are named by their start."""
         r = self.dynprobe("--syscall", "getdents64", "-t", "backtrace", "-n", "1", "--no-record", "-c", "ls /", json_events=False)
         self.assertRegex(r.err, r"main\+0x\w+/0x\w+ \[ls\]\n(.*\n)+ +#\d+ +_start\+0x\w+/0x\w+ \[ls\]\n", str(r))
         self.assertRegex(r.err, r"(func@0x\w+|\w+)\+0x\w+/0x\w+ \[ls\]\n +#\d+ +main\+", str(r))
@@ -213,7 +211,7 @@ class Patterns(Case):
         self.t = self.target("points")
 
     def names(self, *args, n=50, status=0):
-        """The probes that hit in a while, and what was said."""
+        """The names of the probes hit in a while, and dynprobe's messages."""
         r = self.attach(self.t, *args, "-n", n)
         self.assert_ok(r, status)
         return {p["name"] for p in r.summary["probes"]}, r
@@ -316,7 +314,7 @@ SELECT count(*), max(b), min(upper(b)) FROM t; SELECT b FROM t WHERE b LIKE 'row
 
 
 class RealPrograms(Case):
-    """A function that comes back, and nothing else, returns as often as it is entered."""
+    """A function that only returns normally has as many returns as entries."""
 
     def compare(self, argv, functions, at_least, stdin=None):
         plain = subprocess.run(argv, capture_output=True, text=True, stdin=open(stdin) if stdin else subprocess.DEVNULL)

@@ -12,7 +12,7 @@ import jsonschema
 import harness
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-GOLDEN = os.path.join(ROOT, "tests/unit/pmodules/golden-1.dps")  # every member of the model, NaN and bytes that are no UTF-8
+GOLDEN = os.path.join(ROOT, "tests/unit/pmodules/golden-1.dps")  # every member of the model, with a NaN and invalid UTF-8
 
 
 def varint(data, at):
@@ -64,7 +64,7 @@ class Show(harness.Case):
 
     @classmethod
     def setUpClass(cls):
-        """One snapshot for all tests."""
+        """Takes one snapshot for all tests."""
         cls.scratch = tempfile.TemporaryDirectory(prefix="dp-show-")
         cls.addClassCleanup(cls.scratch.cleanup)
         cls.threads = harness.Target("threads", 4)
@@ -143,7 +143,7 @@ class Show(harness.Case):
     PLACES = "local parameter global tls child".split()
 
     def same_variables(self, types, texts, shown, kept, usual_place, owner=None):
-        """JSON leaves out what can be had back by the rules of docs/snapshot-format.md; the file has it all."""
+        """JSON omits what the rules of docs/snapshot-format.md can restore; the file contains everything."""
         text = lambda record, number: texts[record[number][0] - 1] if number in record else ""
         self.assertEqual(len(shown), len(kept))
         for v, record in zip(shown, map(fields, kept)):

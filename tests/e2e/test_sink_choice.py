@@ -12,10 +12,10 @@ LTTNG = r"events go to the LTTng session '(.*)' \((.*)\)"
 
 
 class Choice(lttng_probe.Case):
-    """Which sink: said in one line, with the reason; and it is true."""
+    """The choice is reported in one line, with the reason, and the report is true."""
 
     def choose(self, t, *args, status=0):
-        """"ring" or the session's name, and why."""
+        """"ring" or the session's name, and the reason."""
         p = self.tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "-d", "300ms", *args, status=status)
         said = [m for line in p.stderr.splitlines() if (m := re.fullmatch(f"dynprobe: (?:{OWN}|{LTTNG}).*", line))]
         self.assertEqual(len(said), 1, p.stderr[:2000])
@@ -93,7 +93,7 @@ class Choice(lttng_probe.Case):
         return self.program(name, 0, 500)
 
     def test_no_event_goes_nowhere_when_a_probe_is_refused(self):
-        """A session that was made for probes of which none could be placed is not left."""
+        """A session that was created for probes, none of which could be placed, is removed."""
         self.sessiond()
         t = self.spin()
         self.leave(t, "--function", "foo", session="first")

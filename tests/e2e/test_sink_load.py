@@ -105,16 +105,16 @@ class Program(SinkCase):
         target = self.target("libcstorm", 1, 0, 1, 0)
         for i in range(5):
             with subprocess.Popen([DRIVER, "-l", "500", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-                time.sleep(0.004 * (i + 1))  # some moment of the loading
+                time.sleep(0.004 * (i + 1))  # another moment of the loading each time
                 os.kill(target.pid, signal.SIGSTOP)
-                time.sleep(0.05)  # the loading thread meets the stop
+                time.sleep(0.05)  # the loading thread gets the stop
                 os.kill(target.pid, signal.SIGCONT)
                 driver.wait(60)
         self.load(target.pid)
         self.good_end(target)
 
     def test_vforking(self):
-        """A thread that waits for its vfork child cannot be stopped: it is waited for, with a bound."""
+        """A thread that waits for its vfork child cannot be stopped: dynprobe waits for it, with a limit."""
         target = self.target("vforker", 150)
         self.load(target.pid)
         self.good_end(target)
@@ -144,10 +144,10 @@ class Refusals(SinkCase):
 
 
 class RealPrograms(SinkCase):
-    """Their stacks hold stale addresses of malloc and the dynamic loader: only frames tell that nothing of them is active."""
+    """Their stacks contain stale addresses of malloc and the dynamic loader: only frames show that none of them is active."""
 
     def run_and_load(self, argv, waits_in, least=1):
-        """`waits_in`: how /proc/PID/syscall begins when it is idle."""
+        """`waits_in`: the start of /proc/PID/syscall when the program is idle."""
         def idle():
             with open(f"/proc/{p.pid}/syscall") as f:
                 return f.read().startswith(waits_in)
@@ -196,7 +196,7 @@ class Daemons(SinkCase):
         daemon = self.sessiond()
         daemon.freeze()
         popen = self.root.popen()
-        popen["env"] = {**popen["env"], "LTTNG_UST_REGISTER_TIMEOUT": "60000"}  # for so long LTTng would wait by itself
+        popen["env"] = {**popen["env"], "LTTNG_UST_REGISTER_TIMEOUT": "60000"}  # LTTng's own wait would take this long
         target = self.target("threads", **popen)
         said = self.load(target.pid, "-l", "50000")
         self.assertTrue(said["fresh"])
@@ -207,7 +207,7 @@ class Daemons(SinkCase):
 
 class Storm(SinkCase):
     def load_at_last(self, target):
-        """On a busy machine a try may end with a refusal; the program must not mind, and a later try must find or load it."""
+        """On a busy machine an attempt may be refused; the program must not notice, and a later attempt must find or load the sink."""
         for _ in range(5):
             run = self.drive("-p", "200", target.pid)
             if run.returncode == 0:

@@ -18,7 +18,7 @@ def delegates_memory(folder):
 
 
 def own_group():
-    """(version, directory) of the group that this process is in, of whichever hierarchy has the memory controller."""
+    """(version, directory) of this process's group in the hierarchy with the memory controller."""
     with open("/proc/self/cgroup") as f:
         groups = [line.rstrip("\n").split(":", 2) for line in f]
     with open("/proc/self/mountinfo") as f:
@@ -52,7 +52,7 @@ class SmallContainer(Case):
         return folder
 
     def inside(self, folder, name, *args):
-        """A target that is born in the group, so that all of its memory counts there; the tool is outside."""
+        """Starts a target in the group, so that all of its memory counts there; the tool is outside."""
 
         def enter():
             with open(folder + "/cgroup.procs", "w") as f:
@@ -61,7 +61,7 @@ class SmallContainer(Case):
         return self.target(name, *args, preexec_fn=enter)
 
     def crew(self, t, *args):
-        """Probed, by a tool that stands still: the rings have to hold what comes."""
+        """Probes the crew with a tool that is stopped: the rings must hold all records."""
         tool = self.start_attached(t, "--function", "foo", "-t", "regs", "-q", *args)
         os.kill(tool.pid, signal.SIGSTOP)
         wait_until(lambda: harness.status(tool.pid, "State")[0] == "T", what="dynprobe to stop")
@@ -73,7 +73,7 @@ class SmallContainer(Case):
         self.assertTrue(t.alive(), t.process.returncode)
 
     def rest(self, t, tool):
-        """The other calls, and then the tool goes on. The probe's part of the summary."""
+        """Makes the other calls, and then lets the tool continue. Returns the probe's part of the summary."""
         os.kill(t.pid, signal.SIGUSR2)
         self.assertEqual(t.process.wait(300), 0, "killed, for want of memory")
         self.assertIn("RESULT OK", t.output())

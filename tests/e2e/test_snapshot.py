@@ -35,7 +35,7 @@ class Snapshot(Case):
         return t
 
     def assert_truth(self, target, snapshot, depth=5):
-        """Registers, frames and variables of every thread of a crowd."""
+        """Registers, frames and variables of every thread of a crowd are correct."""
         found = {t["tid"]: t for t in snapshot["threads"]}
         self.assertEqual(set(found), set(target.tids) | {target.pid})
         for tid, n in target.tids.items():
@@ -70,7 +70,7 @@ class Snapshot(Case):
         self.assert_unharmed(t)
 
     def test_kernel_stacks_are_of_the_call_that_is_shown(self):
-        """They are read before the stop; of a thread that has gone on since they are left out."""
+        """Kernel stacks are read before the stop; for a thread that has continued since, they are omitted."""
         t, seen = self.target("turns"), 0
         for _ in range(12):
             for thread in self.read(self.take(t.pid))["threads"]:
@@ -112,7 +112,7 @@ class Snapshot(Case):
                 time.sleep(random.random() * 0.15)  # any moment
                 p.kill()
                 p.wait()
-                # what is left of a copy has no memory and does not run
+                # a remaining copy has no memory and does not run
                 wait_until(lambda: all((status(c, "State") or "Z")[0] == "Z" for c in children(t.pid)), what="the copy to end")
             self.read(self.take(t.pid))
             with self.subTest(mode=mode):
@@ -161,7 +161,7 @@ class Snapshot(Case):
 
     def test_an_unprivileged_user_takes_one_of_a_program_of_his(self):
         if os.geteuid():
-            return  # then all others did
+            return  # then all others did as well
         os.chmod(self.dir, 0o777)
         user = {"user": 65534, "group": 65534, "extra_groups": []}
         own = self.target("crowd", 3, 5, 0, **user)
@@ -213,7 +213,7 @@ class Snapshot(Case):
         self.assert_unharmed(t)
 
     def test_no_frame_of_a_probe_shows(self):
-        """Threads in the stubs of a recording dynprobe stand where the program is."""
+        """Threads in the stubs of a recording dynprobe appear at the program's own address."""
         t = self.target("spin")
         p = self.start_attached(t, "--function", "foo", "-t", "backtrace")
         for mode in MODES:

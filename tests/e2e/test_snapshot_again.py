@@ -49,7 +49,7 @@ class Again(Case):
         t.stdin.flush()
         self.assertEqual(t.stdout.readline(), "LOADED\n")
         loaded, late = time.time_ns(), 0
-        while late < 2:  # those that were on their way already
+        while late < 2:  # skips those that were already on their way
             path = p.stdout.readline().strip()
             late += os.stat(path).st_mtime_ns > loaded
         before, after = (["libsqlite3" in o["path"] for o in shown(f)["objects"]] for f in (first, path))

@@ -19,7 +19,7 @@ class Combinations(harness.Case):
         return found
 
     def hit(self, t, *args):
-        """The frames of the thread that hit first."""
+        """The frames of the thread whose hit came first."""
         p = self.start("--pid", t.pid, *args, "--snapshot", "--max-pause", "30000", cwd=self.dir)
         harness.wait_until(lambda: p.poll() is not None or glob.glob(self.path("*.dps")), what="a snapshot")
         harness.wait_until(lambda: p.poll() is not None or re.search('"snapshot_id": ?"?(0x)?[1-9a-f]', self.said(p)), what="its event")
@@ -39,7 +39,7 @@ class Combinations(harness.Case):
         pids = [x for t in targets for x in ("--pid", t.pid)]
         p = self.start(*pids, "--function", "foo", "--when", harness.CALM, "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ms", "--max-pause", "30000", cwd=self.dir)
         harness.wait_until(lambda: p.poll() is not None or len(glob.glob(self.path("*.dps"))) >= 2, what="two snapshots")
-        self.await_events(p, n=100)  # of all three
+        self.await_events(p, n=100)  # of all three probes
         r = self.finish(p)
         self.assert_ok(r)
         self.assertEqual(len(self.shots()), 2, "of all processes together")

@@ -115,7 +115,7 @@ class Cores(Case):
             with self.subTest(path=path):
                 r = self.take("--core", path, stdin=subprocess.PIPE)
                 self.assert_refused(r, "DP-BAD-CORE", "not a regular file", "save it")
-        # a name in the core itself: a reader at the fifo would let this writer's open succeed
+        # a path in the core itself: if dynprobe opened the fifo to read, this writer's open would succeed
         page = bytes(PAGE)
         core = made_core([(0x400000, 0x401000, 0, self.path("fifo"))], [(0x400000, PAGE, 5, b""), (0x600000, PAGE, 6, page)])
         self.read(self.take("--core", self.write("core", core)))
@@ -135,7 +135,7 @@ class Cores(Case):
         self.assertIn("does not name the mapped files", bare.err)
 
     def cost(self, core):
-        """Processor time of one snapshot."""
+        """The processor time of one snapshot."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         r = self.take("--core", core)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

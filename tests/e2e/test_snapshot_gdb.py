@@ -19,7 +19,7 @@ import damage  # noqa: E402
 @needs("gdb")
 class SnapshotAsGdb(Case):
     def quiet(self, p, threads=1):
-        """Waits until so many threads are there and all of them sleep."""
+        """Waits until there are so many threads and all of them sleep."""
 
         def rest():
             tasks = [f"{p.pid}/task/{t}" for t in os.listdir(f"/proc/{p.pid}/task")]
@@ -29,7 +29,7 @@ class SnapshotAsGdb(Case):
         harness.wait_until(rest, what="the program to come to rest")
 
     def same(self, p, least, passing="none"):
-        """`passing`: a variable that gdb's stop may find at another moment of the thread's wait."""
+        """`passing`: a variable that may change between gdb's stop and ours."""
         got = compare.compare(DUMP, p.pid)
         wrong = "\n".join(line[:400] for line in got.lines)
         self.assertEqual(got.frames_different, 0, wrong)
@@ -65,7 +65,7 @@ class SnapshotAsGdb(Case):
         self.assertGreaterEqual(self.same(p, 150).tails, 8)
 
     def test_the_rarer_parts_of_c(self):
-        """Arrays of run time, constants in one byte, complex and wide numbers, nested functions, a handler on a stack of its own."""
+        """Variable-length arrays, one-byte constants, complex and wide numbers, nested functions, a handler on an alternate stack."""
         p = self.spawn(self.built("gcc", "features.c", "-O2"))
         self.quiet(p, threads=4)
         self.same(p, 230)

@@ -69,7 +69,7 @@ class Hits(harness.Case):
             time.sleep(delay)  # any moment
             p.kill()
             p.wait()
-        if t.stop() != 0:  # the limit stated under G1: a wait that the kernel ended in the instant of a kill
+        if t.stop() != 0:  # the exception stated under G1: a wait that the kernel ended in the instant of a kill
             self.assertRegex(t.output(), r"RESULT BAD interrupted [1-5] wrong 0\b", t.errors()[-1500:])
 
     def test_a_tool_that_stands_still_is_not_waited_for_beyond_the_pause(self):
@@ -105,7 +105,7 @@ class Hits(harness.Case):
         self.assert_result_ok(t)
 
     def stripped(self, name):
-        """A program whose debug information lies beside it, in a file of its own: its path and that file's."""
+        """A program whose debug information is in a separate file: the paths of both."""
         os.mkdir(self.path(name))
         program, debug = self.path(f"{name}/{name}"), self.path(f"{name}/{name}.debug")
         shutil.copy(os.path.join(harness.TARGETS, "threads"), program)
@@ -122,7 +122,7 @@ class Hits(harness.Case):
         p = self.start(*pids, "-v", "--function", "libc.so.6!printf", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ns", "--max-pause", "30000", cwd=self.dir)
         harness.wait_until(lambda: p.poll() is not None or (os.path.exists(p.events) and self.said(p).count("[libc.so.6]  ") == 2), what="the plan, which is shown when all stand")
         for _, debug in made:
-            os.unlink(debug)  # who looks for it now comes too late
+            os.unlink(debug)  # a later search for it fails
         for t in targets:
             self.assert_result_ok(t)
         r = self.finish(p)

@@ -10,7 +10,7 @@ import subprocess
 import harness
 from harness import Case, needs
 
-# What each of these lines and functions does in one round, and how often main says so, is plain to see.
+# It is easy to see what each of these lines and functions does in one round, and how often main reports it.
 LAYERS = """\
 #include <stdio.h>
 #define KEEP(x) __asm__ volatile("incl %0" : "+r"(x) : : "memory")
@@ -129,7 +129,7 @@ class SourceCase(Case):
 
 
 class Ways(SourceCase):
-    """However it was compiled: a line, an inlined function, and a function of one of two files that have one of that name."""
+    """Compiled in any way: a line, an inlined function, and a function of that file if two files have one of that name."""
 
     def check(self, way):
         compiler = WAYS[way][0]
@@ -153,7 +153,7 @@ for way in WAYS:
 
 
 class Entries(SourceCase):
-    """Copies that begin elsewhere than at their lowest address: each function says how often it was called."""
+    """Copies whose entry is not their lowest address: each function reports how often it was called."""
 
     def check(self, *command):
         program = harness.compiled(self.path("entries"), *command, "-g", os.path.join(VARIABLES, "entries.c"))

@@ -65,7 +65,7 @@ class Counted(Case):
         self.assertEqual(rows["syscall:read:entry"], said["read"])
         self.assertEqual(rows["syscall:wait4:entry"], said["wait4"])
         self.assertGreaterEqual(rows["syscall:vfork:entry"], 3)
-        # By syscall() and by hand, together at places of any number; the other half by libc's own getppid() and getpgid().
+        # Calls by syscall() and by an instruction share places with any number; the other half goes through libc's getppid() and getpgid().
         n = said["enoent"]
         self.assertEqual(rows["syscall:getppid:entry"], n)
         self.assertGreaterEqual(rows["syscall:*:entry"], 4 * n)
@@ -93,7 +93,7 @@ class Counted(Case):
 
 
 class Hazards(Case):
-    """Programs that check their own results, with a probe at every system call of theirs."""
+    """Programs that check their own results, with a probe at every system call."""
 
     def hold(self, name, *args, seconds=0.4, probes=("--syscall", "*")):
         t = self.target(name, *args)
@@ -136,7 +136,7 @@ class Strace(Case):
     @needs("sqlite3")
     def test_sqlite_writes_as_often_as_strace_says(self):
         sql = "PRAGMA journal_mode=DELETE; CREATE TABLE t(a); " + "INSERT INTO t VALUES(1);" * 5 + " SELECT count(*) FROM t;"
-        calls = ("pwrite64", "fdatasync", "unlink")  # that the loader does not make, before main()
+        calls = ("pwrite64", "fdatasync", "unlink")  # calls that the loader does not make before main()
         def database():
             return os.path.join(tempfile.mkdtemp(dir=self.dir), "db")
         trace = self.strace(",".join(calls), "sqlite3", database(), sql)

@@ -32,7 +32,7 @@ class Threads(Case):
         self.assert_result_ok(t)
 
     def test_no_system_call_is_interrupted_and_no_wake_up_lost(self):
-        """Every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
+        """Covers every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
         t = self.target("eintr")
         self.rounds(t, 10, "--function", "foo", "-n", 2)
         self.rounds(t, 5, "--function", "foo", "--tactic", "window", "-n", 2)  # with all threads held
@@ -63,7 +63,7 @@ class Threads(Case):
         os.kill(t.pid, signal.SIGSTOP)
         wait_until(lambda: t.state() == "T", what="the stop")
         p = self.start_attached(t, "--function", "foo")
-        time.sleep(0.2)  # in which it is not to start running
+        time.sleep(0.2)  # it must not start to run meanwhile
         wait_until(lambda: t.state() == "T", what="the target to stand again")  # it needs a processor for that
         os.kill(t.pid, signal.SIGCONT)
         self.await_output(p)

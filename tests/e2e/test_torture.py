@@ -39,7 +39,7 @@ class Torture(harness.Case):
         self.under_torture("sigstorm", "longjmper", "forkload")
 
     def test_refuse_DP_RSEQ_where_signal_handlers_return_to(self):
-        """Unwinders know a signal frame by the bytes of the restorer: neither of its instructions is touched."""
+        """Unwinders recognise a signal frame by the bytes of the restorer: neither of its instructions may change."""
         t = self.target("spin")
         libc = next(m for m in harness.text_mappings(t.pid) if "libc.so" in m.path)
         at = harness.read_memory(t.pid, libc.start, libc.end - libc.start).find(bytes.fromhex("48c7c00f0000000f05"))
@@ -49,7 +49,7 @@ class Torture(harness.Case):
         self.assert_result_ok(t)
 
     def test_the_instrument_can_fail(self):
-        """A program whose result is not the same twice is told from one that is tortured; one that does not exist is no success."""
+        """A program whose results vary by themselves is not blamed on the torture; a program that does not exist is not a success."""
         p = subprocess.run([sys.executable, "-B", DRIVER, "--torture", "/bin/false", "--seconds", "1", "--keep", self.dir, "sqlite3"], capture_output=True,
                            text=True, timeout=200, env=dict(os.environ, TARGETS=harness.TARGETS))
         self.assertEqual(p.returncode, 1, p.stdout + p.stderr)

@@ -32,11 +32,11 @@ class Trap(Case):
         self.assert_result_ok(t)
 
     def test_program_that_cares_for_its_signals(self):
-        """Masks and actions as it set them, its own int3s and SIGTRAPs, waits with masks of the moment, threads, forks: at every instruction."""
+        """Masks and actions as it set them, its own int3s and SIGTRAPs, temporary signal masks, threads, forks: with probes at every instruction."""
         t = self.target("trapped", 300)
         for offset in offsets(t.path, "trapped_work"):
             r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "1")
-            if "temporary mask" in r.err or "signal handler" in r.err:  # it does that most of the time
+            if "temporary mask" in r.err or "signal handler" in r.err:  # it is in such a state most of the time
                 self.assert_refused(r, "DP-TRAP-UNSAFE")
             else:
                 self.assert_trapped(r)
@@ -46,14 +46,14 @@ class Trap(Case):
         self.assert_result_ok(t)
 
     def test_calls_that_wait_at_the_trap_go_on(self):
-        """nanosleep and its like: the kernel remembers what is left of them, until a signal is handled."""
+        """For nanosleep and its like, the kernel stores the remaining time until a signal is handled."""
         libc = next(p for p in ("/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib64/libc.so.6", "/lib64/libc.so.6") if os.path.exists(p))
         code = instructions(libc, "--disassemble=clock_nanosleep")
         calls = [at - code[0][0] for at, what in code if what == "syscall"]
         self.assertTrue(calls, code[:40])
         t = self.target("eintr")
         placed = 0
-        for _ in range(10):  # it waits with all kinds of masks of the moment
+        for _ in range(10):  # it waits with all kinds of temporary signal masks
             r = self.attach_traps(t, *[a for at in calls for a in ("--probe", f"libc.so.6!clock_nanosleep+{at}")], "-d", "0.5")
             placed += r.status == 0 and [p["tactic"] for p in r.summary["probes"]].count("trap") == len(calls)
             if placed == 2:
@@ -131,7 +131,7 @@ class Trap(Case):
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
-    # ---- where there can be none
+    # ---- where traps are impossible
 
     def refused(self, t, *words):
         before = State(t.pid)

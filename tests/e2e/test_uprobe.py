@@ -11,7 +11,7 @@ from harness import Case, State, needs_root, wait_until
 
 
 class Tracefs:
-    """A private mount of tracefs, taken away at the end."""
+    """A private mount of tracefs, removed at the end."""
 
     def __init__(self, case):
         self.root = "/sys/kernel/tracing"
@@ -25,7 +25,7 @@ class Tracefs:
             case.skipTest("this kernel has no uprobe events")
 
     def write(self, name, text):
-        # O_APPEND: without it the file of events is emptied; not open(..., "a"), which seeks, and that fails here
+        # O_APPEND: without it the events file would be emptied. Not open(..., "a"): that seeks, which fails here.
         fd = os.open(os.path.join(self.root, name), os.O_WRONLY | os.O_APPEND)
         try:
             os.write(fd, text.encode())

@@ -79,11 +79,11 @@ class Markers(Case):
         p = self.start_attached(self.t, "--usdt", "work:guarded", "-t", "reg:rip")
         self.await_events(p, "work_guarded", 3)
         site = next(number(e["fields"]["rip"]) for e in map(json.loads, self.said(p).splitlines()[-3:]) if "fields" in e)
-        os.kill(self.t.pid, signal.SIGSTOP)  # nobody is to run what stands there for a moment
+        os.kill(self.t.pid, signal.SIGSTOP)  # no thread may execute the byte meanwhile
         wait_until(lambda: harness.status(self.t.pid, "State")[0] == "T", what="the program to stop")
         with open(f"/proc/{self.t.pid}/mem", "r+b", buffering=0) as f:
             f.seek(site)
-            f.write(b"\x90")  # as a uprobe that goes would
+            f.write(b"\x90")  # as a uprobe that is removed does
         wait_until(lambda: "retired" in self.said(p), what="the probe to retire")
         self.assertEqual(self.semaphore(), 0)
         os.kill(self.t.pid, signal.SIGCONT)
@@ -136,7 +136,7 @@ class Python(Case):
         r = self.dynprobe("--usdt", "python:gc*", "--", "/usr/bin/python3", "-S", "-c", "import gc\ngc.disable()\nfor i in range(11): gc.collect(i % 3)\n")
         self.assert_ok(r)
         generations = [number(e["fields"]["arg0"]) for e in r.events if e["probe"] == "python_gc__start"]
-        ours = [i % 3 for i in range(11)]  # the interpreter collects at its start and end, too
+        ours = [i % 3 for i in range(11)]  # the interpreter also collects at its start and end
         self.assertIn(ours, [generations[i:i + 11] for i in range(len(generations))], generations)
 
 

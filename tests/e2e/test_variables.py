@@ -52,7 +52,7 @@ REALS = FLOATS | {"d", "mixed_d", "req_weight"}
 
 
 def same_float(value, name):
-    """Shortest decimals of a float are not those of the double that it is read back as."""
+    """The shortest decimals of a float read back as another double."""
     return struct.pack("<f", value) if name in FLOATS else value
 
 
@@ -69,7 +69,7 @@ class Variables(Case):
         return printed, r.events
 
     def agree(self, printed, events, names, optional=False):
-        """Every value of every event is the program's. `optional`: the compiler may have kept no place for it."""
+        """Every value of every event is the program's. `optional`: the compiler may have removed the variable."""
         self.assertEqual(len(events), len(printed))
         compared = set()
         for said, e in zip(printed, events):
@@ -160,7 +160,7 @@ class Variables(Case):
             self.assertEqual((bytes(f["req_raw"]).hex(), f["sum"]), (said["req_raw"], float(f"{said['n'] + 0.5:g}")))
 
     def check_thread_locals(self, *command):
-        """A library's variables, static and visible ones, one each per thread."""
+        """A library's thread-local variables, static and visible, one copy per thread."""
         source, library = os.path.join(SOURCES, "threads.c"), self.path("libthreads.so")
         harness.compiled(library, *command, "-DLIBRARY", "-fPIC", "-shared", "-Wl,-soname,libthreads.so", source)
         harness.compiled(self.path("program"), *command, source, library, "-pthread", "-Wl,-rpath," + self.path("."))
@@ -186,7 +186,7 @@ class Variables(Case):
         return [e["fields"]["n"] for e in r.events]
 
     def check_inlined(self, *command):
-        """Arguments are those of the copy that was named, of whatever else begins there; main's items have keys 0, 7, .. 49."""
+        """Arguments are those of the named copy, whatever else begins there; main's items have keys 0, 7, .. 49."""
         program = self.build("inlined.c", *command)
         self.assertEqual(self.inlined_n(program, "--function", "twice"), [1, 3, 5, 7] * 3)
         self.assertEqual(self.inlined_n(program, "--function", "weigh"), [1000, 2, 1000, 6, 1000, 10, 1000, 14] * 3)
@@ -209,7 +209,7 @@ class Variables(Case):
         self.assertLessEqual({e["fields"]["n"] for e in r.events}, {1000, 2, 6, 10, 14, None})
 
     def check_order(self, *command, lost):
-        """Of a copy's parameters some are lost, and its caller has variables of their names: those are others."""
+        """Some of a copy's parameters are lost, and its caller has variables with the same names: these must not be used."""
         program = self.build("order.c", *command)
         r = self.dynprobe("--function", "weigh", "-t", "args", "--name", "alone", "--function", "weigh", "-t", "lost", "-t", "unused", "--", program, "3")
         self.assert_ok(r)
@@ -235,7 +235,7 @@ class Variables(Case):
 
     def test_a_format_shows_its_arguments_in_text(self):
         program = self.build("plain.c", "gcc", "-O0", "-g")
-        # To a file of their own: two programs that write into one pipe share its lines.
+        # Each to a file of its own: in a common pipe, lines of the two programs could mix.
         r = self.dynprobe("--probe", self.FORM, "-t", "big", "--no-record", "-o", self.path("events"), "--", program, "20", json_events=False)
         self.assert_ok(r)
         printed = harness.objects(r.out)
@@ -282,7 +282,7 @@ class Variables(Case):
         self.assertEqual([e["fields"]["hits"] for e in events], list(range(6, len(printed) + 1)))
         took = [e["fields"]["duration"] for e in events]
         self.assertNotIn(None, took)
-        self.assertGreaterEqual(min(took), 0)  # on some processors the time stamp counter stands still for 10 ns
+        self.assertGreaterEqual(min(took), 0)  # on some processors the time stamp counter advances in steps of 10 ns
         self.assertGreater(sum(took), 0)
 
     def test_casts_to_pointers_to_arrays(self):
@@ -330,7 +330,7 @@ class Variables(Case):
         self.condition(program, "color < 0", lambda p: p["color"] == "DARK")
         self.condition(program, "(unsigned)n > 0x80000000", lambda p: p["n"] % 2**32 > 0x80000000)
 
-    # ---- how they are shown ----
+    # ---- how values are shown ----
 
     def test_text_reads_as_the_source_does(self):
         program = self.build("plain.c", "gcc", "-O0", "-g")
@@ -343,7 +343,7 @@ class Variables(Case):
         self.assertRegex(line, r" req->next=0x[0-9a-f]+ ")
 
     def seen(self, program, *contexts):
-        """The fields of the first event, by what they are called in text."""
+        """The fields of the first event, by the names that the text shows."""
         asked = [x for c in contexts for x in ("-t", c)]
         r = self.dynprobe("--function", "work", *asked, "-n", "1", "--no-record", "--", program, "3", json_events=False)
         self.assertEqual(r.status, 0, str(r))
@@ -380,7 +380,7 @@ class Variables(Case):
     def sections(self, program):
         return binutils.readelf("--debug-dump=info", "-SW", program)
 
-    # ---- places where there is no value ----
+    # ---- values that do not exist ----
 
     def test_a_value_that_is_not_there_is_said_not_to_be(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")

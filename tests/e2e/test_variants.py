@@ -36,7 +36,7 @@ class Variants(Case):
         self.check("spin-musl")
 
     def test_refuse_DP_RSEQ_where_musl_cancels_and_ends_threads(self):
-        """Cancellation goes by the pc up to the system call, and behind munmap() of its own a thread has no stack."""
+        """Cancellation compares the pc up to the system call, and after munmap() of its own stack a thread has none."""
         t = self.target("spin-musl", 0, 300)
         libc = next(m for m in harness.text_mappings(t.pid) if "libc.so" in m.path or "ld-musl" in m.path)
         code = harness.read_memory(t.pid, libc.start, libc.end - libc.start)
@@ -91,7 +91,7 @@ class Variants(Case):
     @needs_root
     @needs("unshare")
     def test_another_mount_namespace(self):
-        """The same path leads to another file there: symbols come from the one that the process has."""
+        """The same path is another file there: symbols come from the process's file."""
         inner = self.path("inner")
         os.mkdir(inner)
         shutil.copy(harness.target_path("spin"), os.path.join(inner, "prog"))
@@ -128,7 +128,7 @@ class Variants(Case):
     @needs_root
     @needs("unshare")
     def test_no_proc_and_no_tmp_inside(self):
-        """Nothing of the target's own file system is needed: an empty root with one static program in it."""
+        """dynprobe needs nothing of the target's own file system: an empty root with one static program in it."""
         root = self.path("root")
         os.mkdir(root)
         shutil.copy(harness.target_path("spin-static"), os.path.join(root, "prog"))

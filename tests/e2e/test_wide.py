@@ -22,7 +22,7 @@ def whole(halves, signed):
 
 
 def exact(text):
-    """A C99 hexadecimal number of more bits than a float has."""
+    """Parses a C99 hexadecimal number with more bits than a float has."""
     m = re.fullmatch(r"(-?)0x([0-9a-f]+)\.?([0-9a-f]*)p([-+]\d+)", text)
     if not m:
         return text.replace("-nan", "nan")
@@ -38,7 +38,7 @@ class Wide(Case):
         r = self.dynprobe("--buffer-size", "4M", *args, "--", program, str(ROUNDS))
         self.assertEqual(r.status, status, r.err[-2000:])
         printed = harness.objects(r.out)
-        with open(os.path.join(self.dir, f"events-{self.count}.json")) as f:  # numbers as they are written
+        with open(os.path.join(self.dir, f"events-{self.count}.json")) as f:  # the numbers as they are written
             lines = [json.loads(line, parse_float=str, parse_int=str) for line in f]
         return printed, [o for o in lines if o["type"] == "event"], r
 

@@ -12,7 +12,7 @@ HELD = re.compile(r"threads held for (\d+) us")
 
 class Wildcards(Case):
     def run_on(self, name, *what, state=None):
-        """The result, and how often all threads were held."""
+        """Returns the result, and how often all threads were held."""
         t = self.target(name, 5)
         before = State(t.pid)
         r = self.attach(t, *what, "--count", "-v", "-d", "0.3", json_events=False)
@@ -21,7 +21,7 @@ class Wildcards(Case):
         self.assert_result_ok(t)
         placed = re.search(r"probes? requested, (\d+) placed", r.err)
         self.assertTrue(placed, r.err[-2000:])
-        if int(placed[1]) > FUNCTIONS // 3:  # of a few, none may be called in that time
+        if int(placed[1]) > FUNCTIONS // 3:  # with few probes, possibly none is called in that time
             hits = re.search(r"^  hits +(\d+) ", r.err, re.M)
             self.assertTrue(hits and int(hits[1]), r.err[-2000:])
         return int(placed[1]), [int(us) for us in HELD.findall(r.err)]

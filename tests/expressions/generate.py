@@ -34,7 +34,7 @@ LEAF.members = [("h", INT), ("c", INT), ("f", SINGLE)]
 BOTH.members = [("bits", INT), ("real", SINGLE), ("bytes", array(INT, 4))]
 INTS = "i8 u8 i16 u16 i32 u32 i64 u64 ch truth color sign alias octet".split()
 BITS = "b3 b17 s5 b1 b31 s32 b32 b40 s63 b9 bcolor".split()
-WIDE = {"b40": "(unsigned long)", "s63": "(long)"}  # gcc computes with a type of 40 bits there; the language, as clang, with the declared one
+WIDE = {"b40": "(unsigned long)", "s63": "(long)"}  # gcc computes here with a type of 40 or 63 bits; the language, like clang, with the declared type
 NODE.members = [(x, INT) for x in INTS] + [("f", SINGLE), ("d", REAL), ("leaf", LEAF), ("both", BOTH), ("whole", INT), ("half", array(INT, 2)),
                 ("arr", array(INT, 5)), ("grid", array(array(INT, 4), 3)), ("leaves", array(LEAF, 3)), ("next", pointer(NODE)), ("ip", pointer(INT)),
                 ("cp", pointer(UCHAR)), ("dp", pointer(REAL)), ("vp", pointer(VOID)), ("lp", pointer(LEAF)), ("pp", pointer(pointer(NODE))),
@@ -54,7 +54,7 @@ PATTERNS = ["*", "GET*", "?ET*", "*1", "P?T", "*b?", "longer*few*", "", "a*"]
 
 
 class Expr:
-    """`text` of the language with its precedence, C's `c`, and for objects in memory `place`, C's pointer to it. `behind`: the pointer of *p."""
+    """`text` in the language with its precedence, `c` in C, and for objects in memory `place`, a C pointer to it. `behind`: the pointer of *p."""
 
     behind = None
 
@@ -66,7 +66,7 @@ class Generator:
     def __init__(self, seed, registers):
         self.r = random.Random(seed)
         self.registers = registers
-        # A library's thread-local variables have no value.
+        # A library's thread-local variables are not available.
         self.globals = [g for g in GLOBALS if g[0] != "mine" or not registers]
 
     def one_in(self, n):
@@ -107,7 +107,7 @@ class Generator:
         return e
 
     def member(self, e, name):
-        """The struct may be *p: then it is p->name."""
+        """The struct may be *p: then its member is p->name."""
         type = dict(NODE.members + LEAF.members + BOTH.members + [(b, INT) for b in BITS]).get(name)
         if e.behind and self.r.random() < 0.8:
             text = f"{self.at_least(e.behind, POSTFIX)}{self.r.choice(['->', '->', '.'])}{name}"
@@ -209,7 +209,7 @@ class Generator:
         return Expr(text, c, type, p)
 
     def space(self, op, b, p):
-        """a--1, a&&&b and a/ *p are other words."""
+        """Separates operators: a--1, a&&&b and a/ *p have other meanings."""
         text = self.at_least(b, p + 1)
         return (" " if text[0] in "-+&*'" or op in "<>" else "") + text
 
@@ -226,7 +226,7 @@ class Generator:
         if pick < 8:
             op = self.r.choice(list("+-*/%&|^") + ["<<", ">>", "<", ">", "<=", ">=", "==", "!="])
             a, b = self.pair(self.integer, depth)
-            # A number that is shifted by a register has 64 bits, as that has.
+            # A number that is shifted by a register has the register's 64 bits.
             return self.binary_of(op, b, a) if op in ("<<", ">>") and a.literal and "$" in b.text else self.binary_of(op, a, b)
         if pick < 10:
             return self.binary_of(self.r.choice(["&&", "||"]), *self.pair(self.truth, depth))
@@ -312,7 +312,7 @@ class Generator:
         return self.index(self.member(n, "arr"), depth)
 
     def pointers(self, depth):
-        """Integers of pointers: comparisons, differences, casts."""
+        """Integers computed from pointers: comparisons, differences, casts."""
         pick = self.r.randrange(5)
         if pick == 0:
             return self.binary_of(self.r.choice(["==", "!=", "<", ">="]), self.node_pointer(depth - 1), self.node_pointer(depth - 1))

@@ -46,7 +46,7 @@ class Expressions(Case):
         for row, e in zip(said, events):
             for i, text in enumerate(texts):
                 value = e["fields"][f"e{i}"]
-                if e.get("absent", {}).get(f"e{i}") == "optimized out":  # what C never reads, gcc leaves away
+                if e.get("absent", {}).get(f"e{i}") == "optimized out":  # gcc removes what C never reads
                     self.assertNotEqual(level, "-O0", text)
                     gone.add(i)
                     continue
@@ -55,12 +55,12 @@ class Expressions(Case):
         self.check_conditions(program, said, texts, gone)
 
     def check_conditions(self, program, said, texts, gone):
-        """Those that choose some of the calls, and not all."""
+        """Conditions that are true for some of the calls, but not for all."""
         chosen = lambda said, i: [r for r in said if r[i] is not None and (r[i] != 0)]
         choosing = [i for i in range(len(texts)) if i not in gone and 0 < len(chosen(said, i)) < len(said)]
         for i in choosing[:CONDITIONS]:
             said, events = self.run_program(program, "--when", texts[i], "-t", "pi", "-t", f"it={texts[i]}")
-            self.assertEqual(len(events), len(chosen(said, i)), texts[i])  # of this run: addresses are others
+            self.assertEqual(len(events), len(chosen(said, i)), texts[i])  # of this run: other runs have other addresses
             for row, e in zip(chosen(said, i), events):
                 self.assertTrue(self.same(row[i], e["fields"]["it"]), f"{texts[i]} is {e['fields']['it']}, C says {row[i]}")
 

@@ -70,7 +70,7 @@ def we_say(dump, pid):
 
 
 def without(text, opening, closing):
-    """Without what stands in such brackets, at any depth."""
+    """Removes the text in such brackets, at any depth."""
     out, depth = [], 0
     for c in text:
         depth += c == opening
@@ -81,7 +81,7 @@ def without(text, opening, closing):
 
 
 def components(name):
-    """A function's qualified name without parameters and arguments of templates."""
+    """A function's qualified name without parameters and template arguments."""
     name = re.sub(r"operator(\(\)|<<=?|>>=?|<=>?|>=?|->\*?|<(?!\w))", lambda m: "operator" + "".join("%02x" % ord(c) for c in m.group(1)), name)
     name = re.sub(r"\.\d+$", "", name)  # a nested function of gcc's
     name = re.sub(r"( \[clone .*\]|\.(constprop|part|isra|cold|llvm|lto_priv).*)$", "", name)
@@ -97,7 +97,7 @@ def is_same_name(a, b):
 
 
 class Symbols:
-    """Two names of one function are one name: by the symbol tables of what is mapped."""
+    """Treats two names of one function as equal, by the symbol tables of the mapped files."""
 
     def __init__(self, pid):
         self.pid, self.values = pid, None
@@ -127,12 +127,12 @@ class Symbols:
 
 # ---- values ------------------------------------------------------------------------------------------------------------------
 
-# What gdb says is not there: we may know why in other words, but may not show a value.
+# Values that gdb reports as missing: our reason may be worded differently, but we must not show a value.
 ABSENT = re.compile(r"^(<[^>]*>|\{(([^,{}]* = )?(<[^>]*>|\{.*\})(, )?)*\})$")
 
 
 def is_absent(value):
-    """No part of it is there."""
+    """No part of the value is available."""
     return value is not None and bool(ABSENT.match(value)) and not re.search(r"[^a-z>.}]", re.sub(r"<[^>]*>|[\w.$]* = |[{}, .]", "", value))
 
 
@@ -141,8 +141,8 @@ MARK = re.compile(r"<[^<>]*>")
 
 
 def is_same(gdb, ours):
-    """Equal, but for the words that say why something is not there."""
-    if (gdb, ours) == ("0", "0x0"):  # std::nullptr_t, which gdb takes for an int
+    """Equal, except for the reason why a part is missing."""
+    if (gdb, ours) == ("0", "0x0"):  # std::nullptr_t, which gdb reads as an int
         return True
     return MARK.sub("<>", gdb) == MARK.sub("<>", ours) or (is_absent(gdb) and is_absent(ours))
 
@@ -168,7 +168,7 @@ def why_set_aside(value, marks, ours, around):
 
 
 def in_blocks(gdb, ours):
-    """Within one block, gdb lists in no order: ours are put where they are equal."""
+    """Within one block gdb's order is arbitrary: moves ours to the equal ones."""
     out, rest = [], list(ours)
     while len(out) < len(gdb) and rest:
         block = [v for v in gdb[len(out):] if v[2][:1] == gdb[len(out)][2][:1]]
@@ -204,7 +204,7 @@ class Tally:
         self.lines.append("%s: %s" % (kind, what))
 
     def value(self, where, name, gdb, ours, around=None):
-        """gdb, ours: (name, value, marks), or None where it is not listed; around: gdb's frame of the function around a copy."""
+        """gdb, ours: (name, value, marks), or None if it is not listed; around: gdb's frame of the function around a copy."""
         g, o = gdb and gdb[1], ours and ours[1]
         if not name and not gdb:
             self.set_aside("unnamed", where)
@@ -224,7 +224,7 @@ class Tally:
         self.differ(kind_of(g, o), what)
 
     def values(self, where, gdb, ours, around=None):
-        """gdb begins with the innermost block, we end with it: of two with the same name that is how they belong together."""
+        """gdb begins with the innermost block, we end with it: this pairs variables of the same name."""
         for name in dict.fromkeys([v[0] for v in gdb + ours]):
             a, b = [v for v in gdb if v[0] == name], [v for v in reversed(ours) if v[0] == name]
             b = in_blocks(a, b)
@@ -248,7 +248,7 @@ class Tally:
         self.aside.append("%s: %s" % (why, what))
 
     def without_copies(self, where, gdb, ours):
-        """Ours as gdb would show it."""
+        """Our frames as gdb would show them."""
         shown = {f["pc"]: f["name"] for f in gdb if f["kind"] == TAIL}
         out, i = [], 0
         while i < len(ours):

@@ -22,7 +22,7 @@ def sections(path):
 
 
 def damaged(path, seed):
-    """The program's bytes with some of the debug information's changed. .eh_frame is left: the program itself needs it."""
+    """The program's bytes with changes to its debug information. .eh_frame is unchanged: the program itself needs it."""
     pick = random.Random(seed)
     data, where = bytearray(open(path, "rb").read()), sections(path)
     names = sorted(s for s in where if s.startswith(".debug_") and s != ".debug_str" and where[s][1])
@@ -33,7 +33,7 @@ def damaged(path, seed):
 
 
 def run(dump, path, seed, directory):
-    """None, or what is wrong with this seed."""
+    """None, or what went wrong with this seed."""
     copy = os.path.join(directory, "damaged-%d" % seed)
     with open(copy, "wb") as f:
         f.write(damaged(path, seed))

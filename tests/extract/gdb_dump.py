@@ -27,7 +27,7 @@ def characters(value, t):
 
 
 def part(value, field):
-    """One that cannot be read does not take the others along."""
+    """An error in one value must not lose the others."""
     try:
         return show(value[field])
     except gdb.error as e:
@@ -67,7 +67,7 @@ def enumerator(value):
 
 
 def to_member(value):
-    """A member's name, a function's address."""
+    """A pointer to member: a member's name, or a function's address."""
     shown = re.sub(r"^\(.*::\*.*?\) (?=0x|&|NULL|-?\d)", "", value.format_string())
     return re.sub(r"^0x[0-9a-f]+ <(.*)>", r"\1", shown)
 
@@ -116,7 +116,7 @@ CLOBBERED = re.compile(r"\$(r?[acd]x|[er]?[sd]i|r[89]|r1[01]|xmm\d+)\b")
 
 
 def place_of(symbol, frame):
-    """What gdb says of where it is."""
+    """Where gdb says that the variable is."""
     frame.select()
     try:
         where = gdb.execute("info address " + symbol.name, to_string=True)
@@ -137,15 +137,15 @@ PASSED = re.compile(r"entry_value[^\n]*(\n[^\n]*\$[^\n]*)?")
 
 
 def marks(symbol, frame, called):
-    """clobbered: it is said to be in a register that a call does not preserve, in a frame that has made a call; gdb shows what is in the
-    register now. passed: a copy's, by what the function around it was passed; gdb reads that in the wrong frame."""
+    """clobbered: said to be in a register that calls do not preserve, in a frame that has made a call; gdb shows the register's current value.
+    passed: a copy's parameter, by the value that the function around it was passed; gdb reads that in the wrong frame."""
     place = place_of(symbol, frame)
     found = ["clobbered"] if called and CLOBBERED.search(PASSED.sub("", place)) else []
     return found + (["passed"] if PASSED.search(place) and frame.type() == gdb.INLINE_FRAME else [])
 
 
 def is_object(symbol):
-    """A parameter, or what `info locals` prints; not a label, an enumerator or a type."""
+    """A parameter, or a variable that `info locals` prints; not a label, an enumerator or a type."""
     t = symbol.type
     if t is None or symbol.is_argument:
         return symbol.is_argument
@@ -179,7 +179,7 @@ def variables(frame, called):
 
 
 def is_called(frame, called):
-    """Was a call made since the frame's registers were as they are? Behind a signal all of them are known again."""
+    """Has the frame made a call since its registers had these values? In a frame interrupted by a signal all registers are known."""
     newer = frame.newer()
     if not newer or newer.type() == gdb.SIGTRAMP_FRAME:
         return False
@@ -190,7 +190,7 @@ LINES = {}
 
 
 def lines_at(sal):
-    """Of all rows of the line table that begin there."""
+    """All rows of the line table that begin there."""
     if not sal.symtab or not sal.pc:
         return []
     if sal.symtab.filename not in LINES:

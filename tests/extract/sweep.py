@@ -42,7 +42,7 @@ def build(directory, compiler, source, options):
 
 
 def real_programs(directory):
-    """Of these the debug information is their own, or that of the libraries that they wait in."""
+    """Installed programs: debug information is their own, or that of the libraries that they wait in."""
     program = "import threading, time\ndef f(n):\n  if n: return f(n - 1)\n  time.sleep(1000)\n" \
               "threading.Thread(target=f, args=(5,), daemon=True).start()\nf(9)\n"
     return [
@@ -55,7 +55,7 @@ def real_programs(directory):
 
 
 def settle(pid):
-    """Until the number of its threads stays."""
+    """Waits until its number of threads is stable."""
     last = 0
     for _ in range(50):
         time.sleep(0.2)

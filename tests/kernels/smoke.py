@@ -133,7 +133,7 @@ SUITE = {
 
 
 class Snapshots(harness.Case):
-    """The three ways to hold a process still, each by itself."""
+    """The three ways to stop a process, each by itself."""
 
     def in_mode(self, mode):
         snapshot = importlib.import_module("test_snapshot").Snapshot
@@ -157,7 +157,7 @@ class Snapshots(harness.Case):
 
 
 class Noexec(harness.Case):
-    """vm.memfd_noexec (Linux 6.3) takes the execute permission from memory files, unless asked otherwise (1) or always (2)."""
+    """vm.memfd_noexec (Linux 6.3) removes the execute permission of memory files, unless requested otherwise (1) or always (2)."""
 
     SETTING = "/proc/sys/vm/memfd_noexec"
 
@@ -201,7 +201,7 @@ class Noexec(harness.Case):
 
 
 class Unit(unittest.TestCase):
-    """A binary of tests/unit, or those of its tests that a pattern names: BINARY:PATTERN."""
+    """A binary of tests/unit, or those of its tests that match a pattern: BINARY:PATTERN."""
 
     def __init__(self, name):
         super().__init__("run_binary")
@@ -219,8 +219,7 @@ class Unit(unittest.TestCase):
 
 
 def patient():
-    """All time limits of the tests, and all runs that end by time, are SLOW times as long: they were made for processors, not for
-    programs that play one."""
+    """Multiplies all time limits of the tests, and the lengths of timed runs, by SLOW: they were chosen for processors, not for emulators."""
     wait_until, wait, communicate = harness.wait_until, subprocess.Popen.wait, subprocess.Popen.communicate
     attach = harness.Case.attach
     longer = lambda timeout: timeout and timeout * SLOW
@@ -241,7 +240,7 @@ def find(name):
 
 
 def run(topic, name):
-    """Runs one test; what became of it is a line, what went wrong stands below."""
+    """Runs one test; prints a line with the result, and below it what failed."""
     result, start = unittest.TestResult(), time.monotonic()
     find(name).run(result)
     faults = [text for _, text in result.failures + result.errors]
@@ -256,7 +255,7 @@ def run(topic, name):
 
 
 def processor():
-    """Its name, and what it has of that on which the code that runs in a probed process depends."""
+    """The processor's name, and its features on which the code in a probed process depends."""
     with open("/proc/cpuinfo") as f:
         facts = dict(map(str.strip, line.split(":", 1)) for line in f if ":" in line)
     known = "fsgsbase xsave xsavec avx avx2 avx512bw amx_tile user_shstk".split()
@@ -264,7 +263,7 @@ def processor():
 
 
 def asked(only):
-    """[(topic, name)]: the whole suite, or the topics and tests that `only` names."""
+    """[(topic, name)]: the whole suite, or the topics and tests in `only`."""
     every = [(topic, name) for topic, names in SUITE.items() for name in names.split()]
     wanted = only.split(",") if only else SUITE
     return [x for x in every if x[0] in wanted] + [("asked", name) for name in wanted if "." in name]

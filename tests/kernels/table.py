@@ -11,7 +11,7 @@ LINE = re.compile(r"(ok|FAIL|late|skip) (\S+) (\S+) ")
 
 
 def read(path):
-    """What it ran on, and {topic: how many of each word}."""
+    """The machine, and {topic: how many results of each kind}."""
     facts, topics = {}, collections.OrderedDict()
     with open(path, errors="replace") as f:
         for line in f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a program of programs.py runs in: the same steps once undisturbed and then with probes that come and go."""
+"""The environment of a program of programs.py: the same steps first undisturbed, and then with probes that come and go."""
 
 import json
 import os
@@ -11,11 +11,11 @@ OWN_FAILURE = 125
 
 
 class Mismatch(Exception):
-    """The program noticed."""
+    """The program's results differ."""
 
 
 class Box:
-    """`torture` is None for the reference run, else the instrument's path."""
+    """`torture` is None for the reference run, otherwise the instrument's path."""
 
     def __init__(self, directory, torture=None, seed=1, batch=500, stay=40, options=(), timeout=600):
         self.dir, self.torture, self.seed, self.batch, self.stay = directory, torture, seed, batch, stay
@@ -48,7 +48,7 @@ class Box:
                 "--batches", run, "--report", self.report, "--log", self.log, *self.options, *target]
 
     def took(self, report):
-        """Adds what one use of the instrument says of itself."""
+        """Adds the instrument's report of one use."""
         if not os.path.exists(report):
             raise Mismatch(f"the instrument gave no report: see {os.path.dirname(report)}/log")
         with open(report) as f:
@@ -58,7 +58,7 @@ class Box:
 
     @staticmethod
     def told(report):
-        """What the log has of it, and how it ends."""
+        """The instrument's log: its entries, and its end."""
         with open(os.path.join(os.path.dirname(report), "log"), errors="replace") as f:
             lines = f.readlines()
         return "".join([x for x in lines if x.startswith(("TEXT DIFFERS", "removal:"))][:12] + ["...\n"] + lines[-12:])
@@ -66,7 +66,7 @@ class Box:
     # -- programs that end by themselves
 
     def run(self, argv, stdin=None, env=None, cwd=None, seconds=3600, merge=False):
-        """Runs a command to its end, launched by the instrument. Exit status, standard output, standard error."""
+        """Runs a command to its end, launched by the instrument. Returns exit status, standard output, standard error."""
         argv = [str(a) for a in argv]
         if self.torture:
             argv = self.torturing(seconds, "--", *argv)
@@ -85,7 +85,7 @@ class Box:
                 raise Mismatch(f"the instrument failed: see {self.log}")
         return p.returncode if p.returncode >= 0 else 128 - p.returncode, out, err
 
-    # -- programs that serve until they are told to end
+    # -- programs that serve until they are stopped
 
     def serve(self, argv, ready, **popen):
         with open(self.path("served"), "wb") as out:
@@ -99,7 +99,7 @@ class Box:
         return p
 
     def attach(self, pid):
-        """The instrument at work on a process, until detach()."""
+        """Runs the instrument on a process until detach()."""
         if not self.torture:
             return None
         p = subprocess.Popen(self.torturing(3600, "--pid", str(pid)), stdin=subprocess.DEVNULL)
@@ -133,7 +133,7 @@ class Box:
             raise Mismatch(f"{p.args[0]} does not end") from None
 
     def look_at(self, pid):
-        """Where a program is that does not end: into the file `stuck`."""
+        """Writes the stacks of a program that does not end to the file `stuck`."""
         with open(os.path.join(self.dir, "stuck"), "w") as out:
             for args in (["sh", "-c", f"cat /proc/{pid}/task/*/status /proc/{pid}/task/*/syscall /proc/{pid}/timers /proc/{pid}/maps"],
                          ["gdb", "-q", "-nx", "-batch", "-p", str(pid), "-ex", "info registers", "-ex", "x/6i $pc", "-ex", "thread apply all bt 30"]):

@@ -14,7 +14,7 @@ from programs import PROGRAMS
 
 
 def fails(work, want, o, first, last):
-    """Does the program notice, in one of several tries, when lines first to last of the batch stand?"""
+    """Does the program fail in one of several tries with lines first to last of the batch?"""
     for _ in range(o.tries):
         with tempfile.TemporaryDirectory(prefix="halve-") as directory:
             box = Box(directory, o.torture, options=["--replay", o.batch, "--only", f"{first}-{last}", "--stay", "500"])

@@ -39,25 +39,25 @@ def words(n, seed=1):
 # ---- interpreters -----------------------------------------------------------------------------------------------------------
 
 
-# A stop cuts a blocking write short that is under way (docs/torture.md), and these want to see theirs cut short by a signal.
+# A stop shortens a blocking write in progress (docs/torture.md), and these tests expect that only a signal does.
 WRITES_CUT_SHORT = re.compile(r"^test_interrupted_write")
 
 
 def verdicts(text):
-    """The lines of a unittest run that name tests and their results; times and the order of threads' words left out."""
+    """The lines of a unittest run that name tests and their results, without times and the order of threads' output."""
     lines = [line for line in text.splitlines() if re.search(r" \.\.\. (ok|FAIL|ERROR|skipped|expected failure)", line)]
     return sorted(line for line in lines if not WRITES_CUT_SHORT.match(line))
 
 
 def python_tests(box, tests):
-    """Exit statuses above 1 count; whether it is 0 or 1 follows from the verdicts."""
+    """Exit statuses above 1 count; 0 or 1 follows from the verdicts."""
     status, out, err = box.run(["/usr/bin/python3", "-W", "ignore", "-m", "unittest", "-v", *tests], env={"PYTHONHASHSEED": "0"})
     text = re.sub(r"0x[0-9a-f]+", "0x", (out + err).decode(errors="replace"))
     return {"status": max(status, 1), "tests": verdicts(text), "count": re.findall(r"^Ran (\d+) tests", text, re.M)}
 
 
 def python(box):
-    """A process per file: one that is killed leaves the others' verdicts."""
+    """Uses a process per file: if one is killed, the others' verdicts remain."""
     return {t: python_tests(box, ["test." + t]) for t in PYTHON_TESTS}
 
 
@@ -221,7 +221,7 @@ def nginx(box):
 
 @functools.cache
 def tree():
-    """What the compilers compile: a copy of this project's own sources, which may be worked on meanwhile."""
+    """The compilers' input: a copy of this project's sources, which may change meanwhile."""
     copy = tempfile.mkdtemp(prefix="torture-sources-")
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     for room in ("base", "agent", "probes", "trampoline"):
@@ -283,7 +283,7 @@ def openssl(box):
 
 
 def own_check(name, *args):
-    """A program of tests/targets, which checks its own results and says RESULT OK."""
+    """A program of tests/targets, which checks its own results and prints RESULT OK."""
     def work(box):
         p = box.serve([os.path.join(TARGETS, name), *args], lambda: b"READY" in box.read("served"))
         tool = box.attach(p.pid)

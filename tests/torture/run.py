@@ -86,7 +86,7 @@ def fresh_runs(directory):
 
 
 def torture(name, options, seconds, seed):
-    """One program for its share of the time."""
+    """Runs one program for its share of the time."""
     row, work = Row(name), PROGRAMS[name]
     with tempfile.TemporaryDirectory(prefix="torture-") as directory:
         begin = time.monotonic()

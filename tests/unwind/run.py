@@ -107,7 +107,7 @@ def programs(build, directory):
 
 
 def run(plan, build, directory):
-    """The stops, one dictionary each. Stops at functions are spread evenly over them."""
+    """The stops, a dictionary each. Stops at functions are spread evenly over the functions."""
     out, script = os.path.join(directory, "out"), os.path.join(directory, "plan")
     plan = dict({"steps": -(-plan["stops"] // len(plan.get("at", [0])))}, **plan)
     with open(script, "w") as f:
@@ -122,14 +122,14 @@ def run(plan, build, directory):
 
 
 def alike(stop):
-    """How many frames are the same, from the innermost one on."""
+    """The number of equal frames, counted from the innermost one."""
     if stop["same"]:
         return stop["frames"]
     return next((i for i, (a, b) in enumerate(zip(stop["ours"], stop["theirs"])) if a != b), min(len(stop["ours"]), len(stop["theirs"])))
 
 
 def astray(stop):
-    """Where the two part, gdb's next frame is no code at all."""
+    """Is gdb's next frame after the first difference no code at all?"""
     n = alike(stop)
     return not stop["same"] and n < len(stop["theirs"]) and not stop["in_code"][n]
 

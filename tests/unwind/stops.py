@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""For gdb: stops the program, takes gdb's frames at each stop and asks `walk` for ours. Driven by run.py, which says in PLAN how:
+"""For gdb: stops the program, takes gdb's frames at each stop and asks `walk` for ours. Driven by run.py, whose PLAN says how:
 
-    argv    of the program        walk    the program that answers for us
-    at      functions to go to, one after the other, before stepping; a name that is not known is left out
-    steps   instructions to look at behind each, `stride` apart
-    random  stops at random moments, sent by a signal, each followed by `steps` instructions
-    out     a JSON line for each stop: what it is, and both lists of pcs where they differ
-"""
+argv    of the program
+walk    the program that prints our frames
+at      functions to run to, one after the other, before stepping; unknown names are skipped
+steps   instructions to inspect after each, `stride` apart
+random  stops at random moments, caused by a signal, each followed by `steps` instructions
+out     a JSON line for each stop: its place, and both lists of pcs if they differ"""
 
 import json
 import os
@@ -18,7 +18,7 @@ import gdb
 
 GPRS = "rip rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15".split()
 LIMIT = 127
-SIGNAL = 23  # SIGURG: nobody minds it
+SIGNAL = 23  # SIGURG: ignored by default
 
 
 class Ours:
@@ -39,7 +39,7 @@ def register(frame, name):
 
 
 def gdbs_frames():
-    """Those that are on the stack: inlined functions and tail calls have no frame, whatever gdb prints."""
+    """Frames on the stack: inlined functions and tail calls have none, whatever gdb prints."""
     pcs, kinds, frame, why = [], set(), gdb.newest_frame(), ""
     while frame and len(pcs) < LIMIT:
         kind = frame.type()
@@ -67,7 +67,7 @@ STRINGS = ("mem", "str", "wcs", "wmem")
 
 
 def kind_of(name, code, through_signal):
-    """Where a stop is, as the table of shares has it."""
+    """The kind of place of a stop, for the table."""
     symbol, _, section = name.partition(" in section ")
     function, _, offset = symbol.partition(" + ")
     if through_signal:
@@ -84,7 +84,7 @@ def kind_of(name, code, through_signal):
 
 
 def in_code(pid, pcs):
-    """Which of them lie in memory that can be executed."""
+    """Those that are in executable memory."""
     with open(f"/proc/{pid}/maps") as f:
         code = [[int(x, 16) for x in line.split()[0].split("-")] for line in f if line.split()[1][2] == "x"]
     return [any(lo <= pc < hi for lo, hi in code) for pc in pcs]
@@ -133,7 +133,7 @@ class Run:
             gdb.execute(f"stepi {stride}" if stride > 1 else "stepi", to_string=True)
 
     def functions(self):
-        """Those that are left out were stepped into from another one."""
+        """The functions with stops; those that are missing were stepped into from another one."""
         for name in self.plan["at"]:
             gdb.Breakpoint(name, temporary=True)
         while self.alive() and gdb.breakpoints():
