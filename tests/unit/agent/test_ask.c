@@ -96,7 +96,7 @@ Test(ask, what_decides_is_enough)
 	memcpy(end - 3, "abc", 3); /* without a terminating NUL */
 	cr_expect(about(DP_ASK_EQUAL, end - 3, "abd").known);
 	cr_expect_not(about(DP_ASK_EQUAL, end - 3, "abd").value);
-	cr_expect_not(about(DP_ASK_EQUAL, end - 3, "abc").known, "the end is not there");
+	cr_expect_not(about(DP_ASK_EQUAL, end - 3, "abc").known, "the NUL is not mapped");
 	cr_expect(about(DP_ASK_PREFIX, end - 3, "abc").value);
 	cr_expect(about(DP_ASK_GLOB, end - 3, "a?c*").value);
 	cr_expect(about(DP_ASK_GLOB, end - 3, "x*c").known);
@@ -112,7 +112,7 @@ Test(ask, patterns_look_at_so_many_characters_and_no_more)
 	memset(s, 'a', PAGE);
 	cr_expect(about(DP_ASK_GLOB, s, "*a*a*a*a*").value);
 	const struct dp_ask_result a = about(DP_ASK_GLOB, s, "*a*a*a*b");
-	cr_expect(a.known && !a.value, "the string ends behind the longest that is looked at");
+	cr_expect(a.known && !a.value, "the string ends after the longest that is read");
 }
 
 Test(ask, loads_of_every_width)

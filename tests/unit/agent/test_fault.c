@@ -68,8 +68,8 @@ Test(fault, load_goes_on_at_its_fixup, .init = begin)
 {
 	uint64_t good = 42;
 	cr_assert_eq(fault_load(&good), 42);
-	cr_assert_eq(fault_load(bad_page()), (uint64_t)-7, "registers as in front of the load");
-	cr_assert_eq(fault_load((const void *)UINT64_C(0x8000000000000000)), (uint64_t)-7, "not even an address");
+	cr_assert_eq(fault_load(bad_page()), (uint64_t)-7, "the registers are those before the load");
+	cr_assert_eq(fault_load((const void *)UINT64_C(0x8000000000000000)), (uint64_t)-7, "the address is not canonical");
 }
 
 Test(fault, load_does_not_reach_the_program_s_handler, .init = begin)
@@ -107,7 +107,7 @@ Test(fault, helper_reads_without_a_system_call_and_says_what_is_not_there, .init
 	for (uint32_t size = 1; size <= 64; size++) {
 		cr_assert_eq(read_one(at(page) + 4096 - size, size, to), 0);
 		cr_assert_arr_eq(to, page + 4096 - size, size);
-		cr_assert_eq(read_one(at(page) + 4096 - size + 1, size, to), 1, "the last byte is not there");
+		cr_assert_eq(read_one(at(page) + 4096 - size + 1, size, to), 1, "the last byte is not mapped");
 		for (uint32_t i = 0; i < size; i++)
 			cr_assert_eq(to[i], 0);
 	}
@@ -121,7 +121,7 @@ Test(fault, file_that_was_cut, .init = begin)
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 	cr_assert_eq(read_one(at(page), 8, to), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);
-	cr_assert_eq(read_one(at(page), 8, to), 1, "SIGBUS is ours as well");
+	cr_assert_eq(read_one(at(page), 8, to), 1, "SIGBUS is handled as well");
 }
 
 /* ---- the program's faults ---- */
@@ -272,7 +272,7 @@ Test(fault, blocking_is_told_and_not_done, .init = begin)
 	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_UNBLOCK, at(&one), at(&old), 8), 0);
 	cr_assert_eq(old & (TAKEN | some), some);
 	cr_assert_eq(raw_mask() & (TAKEN | some), DP_TRAP_BIT_OF(SIGUSR1));
-	cr_assert_eq(fault_load(NULL), (uint64_t)-7, "though the program has it blocked");
+	cr_assert_eq(fault_load(NULL), (uint64_t)-7, "although the program has blocked it");
 	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_SETMASK, at(&one), at(&old), 8), 0);
 	cr_assert_eq(old & (TAKEN | some), some & ~one);
 	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_BLOCK, 0, at(&old), 8), 0);

@@ -67,7 +67,7 @@ Test(loaded, a_dead_tool_costs_one_wait_and_only_one, .init = begin, .fini = end
 	dp_loaded_tell(w->agent);
 	cr_expect_geq(seconds() - from, DP_LOADED_SECONDS);
 	cr_expect_eq(w->control->loads_late, 1);
-	cr_expect_eq(w->control->loads_served, 0, "who comes later does not wait");
+	cr_expect_eq(w->control->loads_served, 0, "a later thread does not wait");
 	dp_loaded_tell(w->agent);
 	cr_expect_eq(w->control->loads_late, 1);
 }

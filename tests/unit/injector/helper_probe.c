@@ -232,7 +232,7 @@ void pr_count_to(long n)
 {
 	tr->value[PR_LIMIT] = n;
 	for (int k = 0; k < PR_THREADS; k++)
-		cr_assert(tr_await_value(&tr->value[k], n), "thread %d has counted to %ld", k, tr->value[k]);
+		cr_assert(tr_await_value(&tr->value[k], n), "thread %d counted only to %ld", k, tr->value[k]);
 	cr_assert_eq(tr->failed, 0);
 }
 
@@ -240,7 +240,7 @@ void pr_count_no_more(void)
 {
 	tr->value[PR_LIMIT] = 0;
 	for (int k = 0; k < PR_THREADS; k++)
-		cr_assert(tr_await_value(&tr->value[RESTS + k], tr->value[RESTS + k] + 1), "thread %d still calls", k);
+		cr_assert(tr_await_value(&tr->value[RESTS + k], tr->value[RESTS + k] + 1), "thread %d still makes calls", k);
 }
 
 /* ---- inspecting the process --------------------------------------------------------------------------------------------- */

@@ -45,7 +45,7 @@ static void is_locked(pid_t pid)
 	struct dp_target *t;
 	char holder[32];
 	struct dp_error *err = open_target(pid, &t);
-	cr_assert_not_null(err, "a second tool is let in");
+	cr_assert_not_null(err, "a second tool was not refused");
 	snprintf(holder, sizeof(holder), "(%d)", (int)getpid());
 	cr_expect(strstr(err->message, holder), "%s", err->message);
 	tr_tag(err, DP_TAG_LOCKED);

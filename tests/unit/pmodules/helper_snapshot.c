@@ -173,7 +173,7 @@ static bool same_text(const char *a, const char *b)
 	cr_assert(!(list_a) == !(list_b), "one list is empty");                                                                  \
 	for (const struct T *a = (list_a), *b = (list_b); a || b; a = a->next, b = b->next)                                      \
 		if (!a != !b)                                                                                                    \
-			cr_assert_fail("a list of %s has another length", #T);                                                   \
+			cr_assert_fail("lists of %s differ in length", #T);                                                      \
 		else
 
 static void same_notes(const struct dp_snap_note *list_a, const struct dp_snap_note *list_b)

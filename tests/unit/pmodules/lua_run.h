@@ -312,7 +312,7 @@ static inline void lua_expect(const char *name)
 	cr_assert(lua_load_file(r, name), "%s", r->log);
 	lua_take(r);
 	cr_assert(!strstr(r->log, "error: "), "%s", r->log);
-	cr_assert(lua_attribute(r, "passed", buf), "the module did not come to its end:\n%s", r->log);
+	cr_assert(lua_attribute(r, "passed", buf), "the module did not finish:\n%s", r->log);
 	lua_run_fini(r);
 	free(r);
 }

@@ -80,7 +80,7 @@ Test(made, nothing_is_added_twice_or_to_another_frame)
 	cr_assert(pmodule_frame_add_variable(F(inner), a, true));
 	cr_assert_not(pmodule_frame_add_variable(F(inner), a, true));
 	cr_assert_not(pmodule_frame_add_variable(F(outer), a, false));
-	cr_assert_not(pmodule_frame_add_variable(F(outer), V(p), false), "an extracted one");
+	cr_assert_not(pmodule_frame_add_variable(F(outer), V(p), false), "it is an extracted variable");
 	cr_assert_not(pmodule_frame_add_variable(F(outer), NULL, false));
 	cr_assert_not(pmodule_frame_add_variable(NULL, alone, false));
 	cr_assert_str_eq(names(F(inner)), "p * n a i ");
@@ -191,7 +191,7 @@ Test(made, frames_are_numbered_anew)
 	cr_assert(pmodule_frame_add_frame(F(outer), b, false));
 	cr_assert(pmodule_thread_add_frame(dp_out_thread(model.worker), c, false));
 	cr_assert_not(pmodule_thread_add_frame(dp_out_thread(model.idle), a, true), "twice");
-	cr_assert_not(pmodule_frame_add_frame(F(wait), F(outer), true), "an extracted one");
+	cr_assert_not(pmodule_frame_add_frame(F(wait), F(outer), true), "it is an extracted variable");
 	cr_assert_eq(pmodule_frame_index(a), 0);
 	cr_assert_eq(model.inner->index, 1);
 	cr_assert_eq(pmodule_frame_index(b), 2);

@@ -55,7 +55,7 @@ static void write_all(struct copy *c)
 		const struct dp_plan *p = &c->plan[i];
 		check_readable(p);
 		cr_assert(p->len && p->len <= 16 && p->changed <= p->len);
-		cr_assert_eq(memcmp(at(c, p->site), p->old_bytes, p->len), 0, "%s at 0x%lx: not the bytes it expects",
+		cr_assert_eq(memcmp(at(c, p->site), p->old_bytes, p->len), 0, "%s at 0x%lx: the expected bytes are not there",
 		             dp_tactic_name(p->tactic), p->site);
 		cr_assert_eq(memcmp(p->old_bytes + p->changed, p->new_bytes + p->changed, sizeof(p->old_bytes) - p->changed), 0);
 		memcpy(at(c, p->site), p->new_bytes, p->changed);
@@ -72,7 +72,7 @@ static void check_written(const struct copy *c)
 		bool covered = false;
 		for (size_t j = i + 1; j < c->n; j++)
 			covered |= c->plan[j].site == p->site;
-		cr_assert(covered || !memcmp(at(c, p->site), p->new_bytes, p->len), "%s at 0x%lx: written over",
+		cr_assert(covered || !memcmp(at(c, p->site), p->new_bytes, p->len), "%s at 0x%lx: overwritten",
 		          dp_tactic_name(p->tactic), p->site);
 	}
 	const uint8_t *old = original(c);
@@ -101,7 +101,7 @@ static uint64_t follow(const struct copy *c, uint64_t addr)
 	unsigned hops = 0;
 	while (addr >= c->m->code && addr < c->m->code_end) {
 		addr = world_follow(at(c, addr), 16, addr);
-		cr_assert_lt(hops++, 3, "jumps without end");
+		cr_assert_lt(hops++, 3, "endless jumps");
 	}
 	return addr;
 }

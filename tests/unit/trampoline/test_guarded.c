@@ -41,11 +41,11 @@ static void place(bool faults, uint64_t site, size_t pc_behind)
 		cr_expect_eq(err->tag, DP_TAG_UNRELOCATABLE);
 	dp_error_destroy(err);
 	if (faults) {
-		cr_expect(plan.guarded, "it must not run before the handler stands");
+		cr_expect(plan.guarded, "it must not run before the handler is installed");
 		world_freeze(&w);
 		const uint8_t *stub = world_placed(&w, plan.stub, &n);
 		cr_assert_not_null(stub);
-		cr_expect(has_pair(&plan, site + pc_behind, stub, pc_behind), "its signal is shown at its own place");
+		cr_expect(has_pair(&plan, site + pc_behind, stub, pc_behind), "its signal is reported at its own address");
 	}
 	world_fini(&w);
 }

@@ -64,7 +64,7 @@ static void check(bool stack)
 	cr_expect_eq(world.lost.hits, HITS);
 	for (size_t i = 0; i < HITS / 3; i++)
 		cr_expect_eq(number(i), 3 * (i + 1));
-	cr_expect_eq(number(HITS / 3), 0, "more than every third");
+	cr_expect_eq(number(HITS / 3), 0, "more hits than every third");
 	world_destroy();
 }
 

@@ -34,7 +34,7 @@ Test(syscall_place, one_of_two_ways_brings_another_number)
 	/* test %edi,%edi; je to the call; mov $39,%eax; syscall */
 	const struct dp_syscall_place p = PLACE(9, 0x85, 0xff, 0x74, 0x05, MOV_EAX(39), SYSCALL, RET);
 	cr_expect_eq(p.nr, -1);
-	cr_expect_eq(p.entry, AT + 9, "the mov is not on every way");
+	cr_expect_eq(p.entry, AT + 9, "the mov is not on every path");
 }
 
 Test(syscall_place, both_ways_bring_the_same_number)

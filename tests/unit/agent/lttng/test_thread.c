@@ -71,7 +71,7 @@ Test(thread, reused_tcb_announces_the_new_thread_in_the_same_slot)
 	slot->stack_hi = 2;
 	cr_expect_eq(get(w, 0x7f0000001000, 200), slot);
 	cr_expect_eq(word(slot), dp_slot_pack(200, DP_SLOT_USED));
-	cr_expect_eq(slot->settled, 24, "what the old thread reserved is final");
+	cr_expect_eq(slot->settled, 24, "the old thread's reservation is final");
 	cr_expect_eq(slot->stack_lo | slot->stack_hi, 0);
 	world_drain(slot, last_tid, &tid);
 	cr_expect_eq(tid, 200);
@@ -234,7 +234,7 @@ Test(thread, fork_child_records_nothing_and_is_counted)
 	cr_expect_eq(w->lost[3].forked, 2);
 	cr_expect_eq(w->slots[0].head, head);
 	cr_expect_eq(word(&w->slots[1]), 0);
-	cr_expect(world_hit(w, 0, "", 0), "the parent goes on");
+	cr_expect(world_hit(w, 0, "", 0), "the parent continues");
 	world_destroy(w);
 }
 

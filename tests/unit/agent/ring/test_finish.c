@@ -47,7 +47,7 @@ Test(finish, keeps_the_size_when_a_nested_record_follows)
 
 	inner.cursor += 8;
 	dp_agent_finish(&inner);
-	cr_expect_eq(inner.record->size, 24, "the inner one is the last: trimmed");
+	cr_expect_eq(inner.record->size, 24, "the inner record is the last, so it is trimmed");
 	head = outer.slot->head;
 	outer.cursor += 8;
 	dp_agent_finish(&outer);

@@ -18,7 +18,7 @@ Test(overwrite, the_newest_records_survive_and_the_others_are_counted, .init = b
 	for (uint64_t i = 1; i <= 10000; i++)
 		cr_assert(world_hit(w, 3, &i, sizeof(i)));
 	cr_expect_eq(world_lost(w), 0);
-	cr_expect_eq(w->slots[0].tail_tid, (uint64_t)gettid(), "the announcement has gone");
+	cr_expect_eq(w->slots[0].tail_tid, (uint64_t)gettid(), "the announcement was overwritten");
 	cr_expect(free_is_zero(&w->slots[0]));
 	s = take_over(&w->slots[0]);
 	cr_expect_eq(s.last[3], 10000);
@@ -116,7 +116,7 @@ Test(overwrite, a_hit_under_way_is_not_overtaken, .init = begin, .fini = end)
 	for (i = 0; i < 5000; i++)
 		more += world_hit(w, 2, &i, 8);
 	cr_expect_lt(more, RING / 24);
-	cr_expect_gt(more, (RING - 256) / 24 - 64 / 24 - 8, "everything older has given way");
+	cr_expect_gt(more, (RING - 256) / 24 - 64 / 24 - 8, "all older records were overwritten");
 	cr_expect_eq(w->lost[2].full, 5000 - more);
 	cr_expect_eq(slot->base + (slot->tail & slot->mask), (uintptr_t)outer.record);
 	commit(outer, 0);

@@ -46,7 +46,7 @@ Test(overwrite_nested, signal_storm_keeps_exact_totals, .init = begin, .fini = e
 	signal(SIGUSR1, SIG_IGN);
 	cr_expect(free_is_zero(&w->slots[0]));
 	s = take_over(&w->slots[0]);
-	cr_expect_eq(inside, 0, "a handler ran in the middle of giving up records");
+	cr_expect_eq(inside, 0, "a handler ran while records were dropped");
 	cr_expect(!s.gap && !s.other_thread);
 	cr_expect_eq(s.each[0] + w->lost[0].overwritten, number - 1);
 	cr_expect_eq(s.each[1] + w->lost[1].overwritten, nested_recorded);

@@ -93,7 +93,7 @@ Test(park, a_second_hit_does_not_queue, .init = begin)
 	await(DP_PARK_PARKED);
 	cr_expect_eq(dp_park(&park, &regs, 9), 0);
 	cr_expect_eq(park.missed, 1);
-	cr_expect_eq(park.probe, 7, "nor does it write over the first one");
+	cr_expect_eq(park.probe, 7, "it does not overwrite the first hit either");
 	answer();
 	pthread_join(h.thread, NULL);
 	cr_expect_eq(h.id, 1001);
@@ -226,7 +226,7 @@ Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
 	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	usleep(20000); /* long enough for a wrong wakeup */
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_KEPT);
-	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other one waits meanwhile");
+	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other hit waits meanwhile");
 	answer();
 	pthread_join(h.thread, NULL);
 	cr_expect_eq(h.id, 1001);

@@ -89,7 +89,7 @@ Test(ring, full_ring_loses_and_counts_and_never_overwrites)
 	cr_expect_geq(recorded, (RING - 24 - 48) / 24);
 	cr_expect_eq(world_drain(&w->slots[0], NULL, NULL), recorded);
 	cr_expect(all_zero(w));
-	cr_expect(world_hit(w, 0, "", 0), "a drained ring takes hits again");
+	cr_expect(world_hit(w, 0, "", 0), "a drained ring accepts hits again");
 	cr_expect_leq(w->slots[0].head - w->slots[0].tail, RING);
 	world_destroy(w);
 }

@@ -179,11 +179,11 @@ Test(trap, blocking_is_told_and_not_done, .init = begin)
 	trap_here();
 	cr_assert_eq(moved, 1);
 	raise(SIGTRAP);
-	cr_assert_eq(own, 0, "it is blocked, for the program");
+	cr_assert_eq(own, 0, "the program sees it as blocked");
 	old = 0;
 	cr_assert_eq(call(SYS_rt_sigprocmask, SIG_UNBLOCK, at(&all), at(&old), 8), 0);
 	cr_assert(old & DP_TRAP_BIT);
-	cr_assert_eq(own, 1, "and comes when it no longer is");
+	cr_assert_eq(own, 1, "it arrives when it is unblocked");
 }
 
 Test(trap, masks_of_handlers_are_told_and_not_set, .init = begin)
@@ -206,7 +206,7 @@ Test(trap, bad_pointers_are_reported_as_ever, .init = begin)
 	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, 8, 0, 8), -EFAULT);
 	cr_assert_eq(call(SYS_rt_sigaction, SIGUSR1, 0, 8, 8), -EFAULT);
 	struct dp_regs wrong_size = {.gpr = {SYS_rt_sigaction, 0, 0, 0, 0, 0, 0, SIGTRAP, 0, 0, 4}};
-	cr_assert_eq(hook(&wrong_size), 0, "the kernel says what is wrong");
+	cr_assert_eq(hook(&wrong_size), 0, "the kernel reports the error");
 }
 
 Test(trap, hooks_are_idle_until_armed, .init = begin)
@@ -226,7 +226,7 @@ Test(trap, child_without_handlers_is_not_made, .init = begin)
 	cr_assert_eq(call(SYS_clone3, at(args), sizeof(args), 0, 0), -ENOSYS);
 	args[0] = 0;
 	struct dp_regs r = {.gpr = {SYS_clone3, 0, 0, 0, 0, 0, sizeof(args), at(args)}};
-	cr_assert_eq(hook(&r), 0, "others are the program's to make");
+	cr_assert_eq(hook(&r), 0, "the program makes other calls itself");
 }
 
 /* As posix_spawn() with POSIX_SPAWN_SETSIGDEF does. */

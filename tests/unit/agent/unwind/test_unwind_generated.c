@@ -127,7 +127,7 @@ Test(unwind_generated, calls_are_known_in_every_form)
 
 	for (size_t i = 0; i < sizeof(calls_by_form) / sizeof(calls_by_form[0]); i++)
 		cr_assert_eq(test_unwind_behind_call(&agent, (uint64_t)calls_by_form[i] + 8), i < 7, "form %zu", i);
-	cr_assert_not(test_unwind_behind_call(&agent, 8), "what cannot be read");
+	cr_assert_not(test_unwind_behind_call(&agent, 8), "unreadable memory");
 }
 
 /* Pages that were readable may be gone: memory found by frame pointers, which are a guess, is not read directly. */

@@ -155,7 +155,7 @@ static void refused(const char *text)
 Test(manifest, refuse_DP_MANIFEST)
 {
 	struct dp_manifest m;
-	cr_assert_null(dp_manifest_parse(CONTEXTS("\"reg:rdi\""), &m), "what the others are made of is good");
+	cr_assert_null(dp_manifest_parse(CONTEXTS("\"reg:rdi\""), &m), "the unchanged text is valid");
 	dp_manifest_fini(&m);
 	static const char *const bad[] = {
 	        "",

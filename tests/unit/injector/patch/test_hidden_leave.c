@@ -124,7 +124,7 @@ static void lands(pid_t pid)
 {
 	cr_assert(holds(pid, original, 0, sizeof(original)));
 	kill(pid, SIGCONT);
-	cr_assert(tr_await_value(&tr->value[LANDED], 1), "it was left in the middle of an instruction");
+	cr_assert(tr_await_value(&tr->value[LANDED], 1), "the thread is in the middle of an instruction");
 	tr_kill(pid);
 }
 

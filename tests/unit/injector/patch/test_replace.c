@@ -32,7 +32,7 @@ Test(swap, threads_see_the_old_or_the_new_across_a_page_boundary)
 		cr_assert_eq(tr->failed, 0);
 	}
 	cr_assert_leq(pr_lines(pid), lines, "mappings grow: %zu from %zu", pr_lines(pid), lines);
-	cr_assert_not(sw_is_copy(t, sw_at_cross()), "the page is the file's again");
+	cr_assert_not(sw_is_copy(t, sw_at_cross()), "the page is mapped from the file again");
 	dp_target_close(t);
 	pr_goes_on();
 	tr_kill(pid);
@@ -68,7 +68,7 @@ static void carry(unsigned pages)
 		          !sw_holds(pid, text + (2 * i + 1) * DP_PAGE, sw_other, 5));
 	cr_assert(sw_holds(pid, sw_at_cross(), sw_other, 5));
 	cr_assert(sw_holds(pid, at, theirs, sizeof(theirs)) && sw_holds(pid, text + DP_PAGE + 0x100, theirs, sizeof(theirs)));
-	cr_assert_not(pr_original(pid, PR_FOO), "the group's own probe stands");
+	cr_assert_not(pr_original(pid, PR_FOO), "the group's own probe is installed");
 	cr_assert_eq(pr_descriptors(pid), descriptors);
 	dp_target_close(t);
 	pr_goes_on();
@@ -230,7 +230,7 @@ Test(swap, what_the_program_needs_from_the_start_stays)
 	const uint64_t loaded = (uint64_t)tr->value[0];
 	cr_assert(loaded, "no module to load");
 	cr_assert_not(stays(t, in, loaded));
-	cr_assert_eq(write_live(t, in, loaded, sw_other), 1, "nobody was held");
+	cr_assert_eq(write_live(t, in, loaded, sw_other), 1, "no thread was held");
 	cr_assert(sw_holds(pid, loaded, sw_other, 5));
 	cr_assert_eq(write_live(t, in, sw_at_cross(), sw_one), 0);
 	dp_target_close(t);
@@ -296,7 +296,7 @@ static void rely(unsigned first)
 	take_one(pid, first, &report);
 	cr_assert(report.live, "%s", report.why_frozen);
 	cr_assert_eq(report.waiting, first == 0);
-	cr_assert(sw_holds(pid, at + 5, (const uint8_t[]){0xf4}, 1), "a byte that another jump relies upon");
+	cr_assert(sw_holds(pid, at + 5, (const uint8_t[]){0xf4}, 1), "a byte that another jump relies on");
 	cr_assert_eq(sw_holds(pid, at, original, 5), first == 1);
 	take_one(pid, 1 - first, &report);
 	cr_assert(sw_holds(pid, at, original, 6));

@@ -183,9 +183,9 @@ static void deaths(enum what what)
 		const struct dp_installation *in;
 		dp_target_close(sw_open_group(pid, &in)); /* a later tool cleans up */
 		cr_assert(sw_holds(pid, sw_at_cross(), sw_one, 5) || sw_holds(pid, sw_at_cross(), sw_other, 5));
-		cr_assert_eq(pr_descriptors(pid), descriptors, "a descriptor stays, death %ld", n);
+		cr_assert_eq(pr_descriptors(pid), descriptors, "a descriptor is left, death %ld", n);
 		cr_assert_eq(pr_mappings(pid), ours, "death %ld", n);
-		cr_assert_leq(pr_lines(pid), lines + 4, "mappings stay, death %ld: %zu of %zu", n, pr_lines(pid), lines);
+		cr_assert_leq(pr_lines(pid), lines + 4, "mappings are left, death %ld: %zu of %zu", n, pr_lines(pid), lines);
 		if (end == DONE || (end == GAVE_UP && n > least))
 			break;
 	}

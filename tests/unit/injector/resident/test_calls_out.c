@@ -98,7 +98,7 @@ Test(calls_out, a_neighbour_that_gave_way_leaves_nothing)
 	place_evicting(t);
 	pr_goes_on();
 	cr_assert_not(t->in.calls_out);
-	cr_assert(is_doubted(t), "the test's own thread is not what it should be");
+	cr_assert(is_doubted(t), "the test's own thread does not block the removal");
 	tr_ok(dp_target_remove(t, &report));
 	cr_assert_eq(report.left_bytes, 0, "%s", report.why);
 	dp_target_close(t);

@@ -188,7 +188,7 @@ static void overwrite(size_t n)
 	close(mem);
 	cr_assert_eq(dp_target_watch(t, note, retired), DP_WATCH_OK);
 	cr_assert(retired[0] && retired[1]);
-	cr_assert(holds(pid, original + 5, 5, 2), "the short jump leads astray");
+	cr_assert(holds(pid, original + 5, 5, 2), "the short jump leads to a wrong place");
 	cr_assert(holds(pid, theirs, 0, n));
 	if (n == 1)
 		cr_assert(holds(pid, original + 1, 1, 4));

@@ -73,7 +73,7 @@ Test(keep, gates_open_and_shut_without_a_stop)
 	cr_assert(pr_is_hit(s, 1));
 	dp_target_close(t);
 	t = pr_open(pid, PR_GATES);
-	cr_assert(!dp_resident_enabled(pr_only(t), 0), "it is the target that knows");
+	cr_assert(!dp_resident_enabled(pr_only(t), 0), "the target stores it");
 	tr_ok(dp_resident_enable(pr_only(t), 0, true));
 	cr_assert(pr_is_hit(pr_only(t), 0));
 	tr_tag(dp_resident_enable(pr_only(t), 7, true), DP_TAG_NO_PROBE);
@@ -97,7 +97,7 @@ Test(keep, one_probe_goes_the_other_stays)
 	cr_assert_eq(dp_resident_site(pr_only(t), 0), 0);
 	cr_assert_eq(dp_resident_site(pr_only(t), 1), pr_addr(PR_BAR));
 	tr_ok(dp_resident_remove(pr_only(t), (const bool[]){false, true}, &report));
-	cr_assert_eq(pr_mappings(pid), 0, "with the last probe goes all: %s", report.why);
+	cr_assert_eq(pr_mappings(pid), 0, "the last probe's removal removes everything: %s", report.why);
 	cr_assert(pr_original(pid, PR_BAR));
 	dp_target_close(t);
 	pr_goes_on();
@@ -163,7 +163,7 @@ Test(keep, needs_gates_and_something_installed)
 	memset(large, 'x', DP_MANIFEST_MAX);
 	tr_tag(dp_target_keep(t, large), DP_TAG_USAGE);
 	dp_target_close(t);
-	cr_assert_eq(pr_mappings(pid), 0, "what was not kept goes as ever");
+	cr_assert_eq(pr_mappings(pid), 0, "probes that were not kept are removed");
 	cr_assert(pr_original(pid, PR_FOO));
 	tr_kill(pid);
 }

@@ -147,7 +147,7 @@ Test(live_stress, probes_come_and_go_under_everything_that_threads_do, .timeout 
 		cr_assert(pr_original(pid, PR_BAR) && pr_original(pid, PR_BAZ) && !pr_original(pid, PR_FOO));
 	}
 	cr_assert_gt(tr->handled, 10, "no signals: the test tests nothing");
-	cr_assert_leq(kept, ROUNDS / 10, "removal says of %zu of %d groups that they cannot go", kept, ROUNDS);
+	cr_assert_leq(kept, ROUNDS / 10, "%zu of %d groups could not be removed", kept, ROUNDS);
 	cr_assert_leq(frozen, ROUNDS / 2, "%zu of %d removals held all threads", frozen, ROUNDS);
 	pr_goes_on();
 	tr_kill(pid);

@@ -87,12 +87,12 @@ Test(recover, group_as_it_should_be)
 	pid_t pid = start();
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	cr_assert_eq(dp_target_nresidents(t), 1);
-	cr_assert(dp_resident_retired(dp_target_resident(t, 0), 0), "its bytes are not there");
+	cr_assert(dp_resident_retired(dp_target_resident(t, 0), 0), "the site's bytes are not installed");
 	cr_assert_not(dp_resident_retired(dp_target_resident(t, 0), 1));
 	struct dp_remove_report report;
 	tr_ok(dp_resident_remove(dp_target_resident(t, 0), NULL, &report));
 	cr_assert_eq(report.left_sites, 1);
-	cr_assert_gt(report.left_bytes, 0, "who knows where the changed bytes lead");
+	cr_assert_gt(report.left_bytes, 0, "the target of the changed bytes is unknown");
 	dp_target_close(t);
 	tr_kill(pid);
 }
@@ -115,10 +115,10 @@ static void refused(pid_t pid, enum dp_tag tag, const char *what)
 {
 	struct dp_target *t = NULL;
 	struct dp_error *err = dp_target_open(pid, PR_GATES, &t);
-	cr_assert_not_null(err, "%s is believed", what);
+	cr_assert_not_null(err, "%s was accepted", what);
 	cr_assert(err->tag == tag, "%s: %s, %s", what, dp_tag_name(err->tag), err->message);
 	dp_error_destroy(err);
-	cr_assert_eq(pr_mappings(pid), 2, "%s: nothing is touched", what);
+	cr_assert_eq(pr_mappings(pid), 2, "%s: the process was changed", what);
 	whole_group();
 }
 

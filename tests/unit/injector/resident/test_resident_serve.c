@@ -68,7 +68,7 @@ static void no_gap(void)
 	for (int i = 0; i < PR_THREADS; i++)
 		cr_assert(!got[i].gap, "thread %d", got[i].tid);
 	cr_assert_eq(strangers, 0);
-	cr_assert(!got[PR_THREADS].tid, "a thread that is none: %d", got[PR_THREADS].tid);
+	cr_assert(!got[PR_THREADS].tid, "not a thread: %d", got[PR_THREADS].tid);
 	cr_assert_not(ns_fell);
 }
 
@@ -83,7 +83,7 @@ static void records(pid_t pid)
 	cr_assert_eq(control(s).tool_pid, (uint64_t)getpid());
 	cr_assert_eq(control(s).overwrite, 0);
 	drain(s, false);
-	cr_assert_eq(total, 100 * PR_THREADS, "what was recorded before: %lu", total);
+	cr_assert_eq(total, 100 * PR_THREADS, "earlier records: %lu", total);
 	for (long n = 200; n <= 2000; n += 100) {
 		pr_count_to(n);
 		drain(s, n == 2000);

@@ -158,7 +158,7 @@ Test(drain, hit_newer_than_the_pass_waits_for_the_next)
 	put(a, t + 2000000, 2);
 	run(false);
 	cr_expect_eq(got.n, 1);
-	cr_expect_eq(a->head, a->tail, "the ring is free all the same");
+	cr_expect_eq(a->head, a->tail, "the ring is free nevertheless");
 	while (dp_clock_tsc() < t + 3000000)
 		;
 	run(false);
@@ -206,7 +206,7 @@ Test(drain, does_not_wait_forever_for_a_hit_being_written)
 	run(false);
 	cr_assert_eq(got.n, 2);
 	cr_expect_eq(got.value[1], 1);
-	cr_expect_not(got.ns_fell, "the late one got the time of the one before");
+	cr_expect_not(got.ns_fell, "the late hit got the previous hit's time");
 	tear_down();
 }
 
@@ -224,7 +224,7 @@ Test(drain, nested_hit_keeps_its_place)
 	cr_expect_eq(got.n, 3);
 	cr_expect_eq(got.value[1], 2);
 	cr_expect_not(got.ns_fell);
-	cr_expect(got.tsc_fell, "tsc is the thread's own");
+	cr_expect(got.tsc_fell, "tsc is of the thread itself");
 	tear_down();
 }
 
@@ -267,7 +267,7 @@ Test(drain, hit_abandoned_by_an_earlier_thread_does_not_block_the_next)
 	cr_assert_eq(got.n, 2);
 	cr_expect_eq(got.tid[0], 100);
 	cr_expect_eq(got.tid[1], 200);
-	cr_expect_eq(loss_of_all().abandoned, 1, "the new thread's own is still being written");
+	cr_expect_eq(loss_of_all().abandoned, 1, "the new thread's own hit is unfinished");
 	tear_down();
 }
 

@@ -79,7 +79,7 @@ static void expect_skipped(uint64_t first_word, const char *what)
 	cr_expect_eq(w->slots[0].tail, w->slots[0].head, "%s", what);
 	cr_expect(world_hit(w, 0, "after", 5));
 	run(true);
-	cr_expect_eq(hits, 2, "%s: what follows is fine", what);
+	cr_expect_eq(hits, 2, "%s: the following hit is valid", what);
 	tear_down();
 }
 

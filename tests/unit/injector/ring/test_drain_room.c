@@ -90,7 +90,7 @@ Test(room, of_a_thread_that_hits_no_more_goes_back)
 	cr_expect_leq(resident(), DP_ROOM_STEP + 3 * PAGE);
 	cr_expect_geq(w->control->pool + 3 * PAGE, 2 * RING);
 	cr_expect_leq(w->control->pool, 2 * RING);
-	cr_expect_eq(world_hits(w, 1000), 1000, "and it may hit again");
+	cr_expect_eq(world_hits(w, 1000), 1000, "the thread may hit again");
 	drain();
 	cr_expect_eq(seen, recorded + 1000);
 	tear_down();
@@ -120,7 +120,7 @@ Test(room, of_a_thread_that_has_ended_goes_back_as_a_whole)
 	cr_expect_eq(w->control->pool, 2 * RING);
 	cr_expect_eq(w->control->pool_first, 2 * DP_ROOM_STEP);
 	living = true;
-	cr_expect_eq(world_hits(w, 10), 10, "another one has the slot");
+	cr_expect_eq(world_hits(w, 10), 10, "another thread has the slot");
 	drain();
 	cr_expect_eq(seen, recorded + 10);
 	tear_down();
@@ -204,7 +204,7 @@ Test(room, that_a_hit_under_way_uses_stays)
 		struct dp_loss loss;
 		dp_drain_loss(d, 0, &loss);
 		cr_assert_eq(loss.damaged + loss.abandoned, 0);
-		cr_assert_eq(loss.full + and_more, 3000, "what does not fit is counted");
+		cr_assert_eq(loss.full + and_more, 3000, "hits that do not fit are counted");
 		tear_down();
 	}
 }
@@ -242,7 +242,7 @@ Test(room, goes_back_while_its_thread_hits)
 	set_up(4 * RING);
 	cr_assert_not(pthread_create(&thread, NULL, hit_now_and_then, NULL));
 	for (unsigned i = 0, small = 0; i < 100000 || small < 100; i++) {
-		cr_assert(goes_on(), "the ring is full and not read: something in it was wiped out");
+		cr_assert(goes_on(), "the ring is full and not read: a record in it was erased");
 		cr_assert_null(dp_drain_run(d, false, see, NULL));
 		w->control->starved++; /* as if others needed it */
 		const uint64_t room = w->slots[0].room;
@@ -273,11 +273,11 @@ Test(room, limit_that_was_computed_before_comes_too_late)
 		look();
 		shut[i] = w->slots[0].limit;
 		cr_expect_lt(shut[i], old);
-		cr_expect_not(dp_cmpxchg(&w->slots[0].limit, old, lap + RING), "what ring.c does last");
+		cr_expect_not(dp_cmpxchg(&w->slots[0].limit, old, lap + RING), "the last step in ring.c");
 		world_hits(w, 1);
 	}
 	cr_expect(shut[0] != shut[1] && shut[1] != shut[2] && shut[0] != shut[2],
-	          "one that began two of them ago would not notice");
+	          "a hit that began two changes ago would not notice");
 	tear_down();
 }
 

@@ -166,8 +166,8 @@ static void expect_exact_totals(void)
 	}
 	cr_expect_eq(recorded + counted, tried, "%lu recorded, %lu lost, %lu tried", recorded, counted, tried);
 	cr_expect_eq(torn | out_of_order | wrong_tid | unknown | ns_fell, 0,
-	             "torn %lu, out of order %lu, wrong tid %lu, unknown %lu, fell %lu", torn, out_of_order, wrong_tid, unknown,
-	             ns_fell);
+	             "torn %lu, out of order %lu, wrong tid %lu, unknown %lu, time went back %lu", torn, out_of_order, wrong_tid,
+	             unknown, ns_fell);
 	cr_expect_gt(recorded, THREADS);
 	dp_drain_destroy(d);
 	world_destroy(w);

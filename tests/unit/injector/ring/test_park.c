@@ -50,11 +50,11 @@ Test(park, a_hit_is_taken_at_each_hold_and_goes_on_when_all_was_seen)
 	other.id++;
 	cr_expect_not(dp_park_take(&t, &other));
 	control.park.wait_ns = 1;
-	cr_expect_not(dp_park_waits(&t, &hit), "it is about to go on");
+	cr_expect_not(dp_park_waits(&t, &hit), "the thread is about to resume");
 	dp_park_done(&t);
 	cr_expect_eq(control.park.state, DP_PARK_DONE);
 	cr_expect_not(dp_park_take(&t, &hit));
-	cr_expect_not(dp_park_release(&t), "nobody waits");
+	cr_expect_not(dp_park_release(&t), "no thread waits");
 }
 
 Test(park, a_hit_that_was_taken_in_vain_goes_without)
@@ -140,7 +140,7 @@ Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60
 	})));
 	cr_expect_eq(control.park.served, 0);
 	parked(DP_PARK_PARKED, pid);
-	cr_expect_not(dp_park_inspect(&t, &hit), "who waits already is let go");
+	cr_expect_not(dp_park_inspect(&t, &hit), "a thread that waits already is released");
 	cr_expect_eq(control.park.state, DP_PARK_REFUSED);
 	cr_expect_eq(control.park.served, 0);
 	tr_kill(pid);

@@ -70,7 +70,7 @@ static struct dp_error *freeze_in_vain(struct dp_target *t)
 		if (!err)
 			dp_thaw_all(&f);
 	}
-	cr_assert(t->patience.vain, "nobody was held in vain");
+	cr_assert(t->patience.vain, "no freeze failed");
 	return err;
 }
 

@@ -140,7 +140,7 @@ Test(headroom, is_found_below_what_is_mounted)
 	file("/sys/fs/cgroup/memory.current", "0\n");
 	cr_expect_eq(headroom().left, 64 * MIB);
 	version_2("/../elsewhere", "/");
-	cr_expect_eq(headroom().left, 64 * MIB, "what is not to be seen from here does not hide what is");
+	cr_expect_eq(headroom().left, 64 * MIB, "an invisible limit does not hide a visible one");
 }
 
 Test(headroom, is_that_of_version_1_where_memory_is_there)
@@ -177,7 +177,7 @@ Test(budget, is_half_of_little_and_64_mib_of_much)
 	cr_expect_eq(dp_budget_share(29 * MIB, 0), 29 * MIB / 2);
 	cr_expect_eq(dp_budget_share(1000 * MIB, 0), 64 * MIB);
 	cr_expect_eq(dp_budget_share(UINT64_MAX, 0), 64 * MIB);
-	cr_expect_eq(dp_budget_share(1000 * MIB, 256 * MIB), 256 * MIB, "one ring of the size that was asked for");
+	cr_expect_eq(dp_budget_share(1000 * MIB, 256 * MIB), 256 * MIB, "one ring of the requested size");
 	cr_expect_eq(dp_budget_share(100 * MIB, 256 * MIB), 50 * MIB);
 	cr_expect_eq(dp_budget_share(0, 0), 0);
 }

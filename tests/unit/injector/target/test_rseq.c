@@ -37,7 +37,8 @@ Test(rseq, a_borrowed_thread_begins_its_sequence_anew)
 	struct dp_process p = tr_process(pid);
 	for (int i = 0; i < 50; i++) {
 		struct dp_borrow *b;
-		cr_assert(tr_await_value(&tr->calls, tr->calls + 1), "after %d: the kernel knows of no sequence any more", i);
+		cr_assert(tr_await_value(&tr->calls, tr->calls + 1), "after %d: the kernel does not report the sequence any more",
+		          i);
 		tr_ok(dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b));
 		cr_assert_eq(tr_remote(b, SYS_getpid, 0, 0, 0, 0, 0, 0), pid);
 		tr_ok(dp_borrow_end(b, NULL));

@@ -50,8 +50,8 @@ Test(worker, is_known_by_the_flags_that_this_kernel_means)
 	cr_expect(dp_flags_of_worker(vhost, 6004));
 	cr_expect(dp_flags_of_worker(older, 5012));
 	cr_expect(!dp_flags_of_worker(thread, 6018));
-	cr_expect(!dp_flags_of_worker(older, 5004), "there it is a virtual processor's thread");
-	cr_expect(!dp_flags_of_worker(flags_in("modprobe", 0x404000), 5010), "there it is one that loads modules");
+	cr_expect(!dp_flags_of_worker(older, 5004), "there the flag means a virtual processor's thread");
+	cr_expect(!dp_flags_of_worker(flags_in("modprobe", 0x404000), 5010), "there the flag means a thread that loads modules");
 }
 
 /* ---- leaving them alone ------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static pid_t spawn(void (*fn)(void))
 {
 	const pid_t pid = tr_spawn(fn);
 	if (tr->value[0])
-		cr_skip_test("this kernel has no io_uring for us: %s", strerror((int)tr->value[0]));
+		cr_skip_test("io_uring is not available: %s", strerror((int)tr->value[0]));
 	cr_assert(until(blocked_workers(pid) >= BLOCKED));
 	return pid;
 }
@@ -143,7 +143,7 @@ static void no_request_has_failed(pid_t pid)
 {
 	tr->value[1] = 1;
 	cr_assert(tr_await_value(&tr->value[4], 1));
-	cr_expect_eq(tr->value[2], 0, "%ld requests ended before they were fed", tr->value[2]);
+	cr_expect_eq(tr->value[2], 0, "%ld requests ended before their pipe had a byte", tr->value[2]);
 	cr_expect_eq(tr->value[3], 0, "%ld requests failed", tr->value[3]);
 	tr_kill(pid);
 }

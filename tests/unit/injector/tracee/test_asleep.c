@@ -184,7 +184,7 @@ Test(asleep, threads_in_calls_are_not_stopped)
 	}
 	cr_expect_eq(tr->eintr + tr->failed, 0);
 	const struct seen s = visit_all(t, false, 20, &all);
-	cr_expect(all && s.stopped == WAITERS, "those that cannot be judged are stopped: %d", s.stopped);
+	cr_expect(all && s.stopped == WAITERS, "threads that cannot be classified are stopped: %d", s.stopped);
 	tr_kill(pid);
 	free(t);
 }
@@ -273,10 +273,10 @@ Test(asleep, in_a_handler_that_will_return_to_our_code)
 	code[4096] = 1;
 	cr_assert(tr_await_value(&tr->value[1], 1));
 	cr_assert(tr_await(pid, 'S', SYS_pause));
-	cr_expect(clear_asleep(t, &in, pid), "it is out for good");
+	cr_expect(clear_asleep(t, &in, pid), "it has left our code for good");
 	region.addr = (uint64_t)(uintptr_t)pause & ~UINT64_C(4095);
 	region.size = 8192;
-	cr_expect(!clear_asleep(t, &in, pid), "it stands there");
+	cr_expect(!clear_asleep(t, &in, pid), "it is there");
 	tr_kill(pid);
 	free(t);
 }

@@ -230,13 +230,13 @@ static void come_too_late(void (*target)(void), int sig)
 		kill(tool, SIGCONT);
 	}
 	const long rounds = tr->value[1], before = tr->calls;
-	cr_assert_eq(tr->value[0], 12, "it came too late %ld times only", tr->value[0]);
-	cr_assert(tr_await_value(&tr->value[1], rounds + 10), "the tool goes on");
+	cr_assert_eq(tr->value[0], 12, "the tool was late only %ld times", tr->value[0]);
+	cr_assert(tr_await_value(&tr->value[1], rounds + 10), "the tool continues");
 	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
 	kill(tool, SIGKILL);
 	waitpid(tool, NULL, 0);
 	/* The last round may have been interrupted anywhere. */
-	cr_expect_leq(changed_pages(pid), 1, "%zu pages of text are not what they were", changed_pages(pid));
+	cr_expect_leq(changed_pages(pid), 1, "%zu pages of text differ", changed_pages(pid));
 	cr_assert(tr_await_value(&tr->calls, before + 1000));
 	cr_assert_eq(tr->failed, 0);
 	tr_kill(pid);

@@ -150,7 +150,7 @@ static void napper(void)
 
 static void assert_going_on(void)
 {
-	cr_assert(tr_await_value(&tr->calls, tr->calls + 2), "the target stands");
+	cr_assert(tr_await_value(&tr->calls, tr->calls + 2), "the target hangs");
 	cr_assert_eq(tr->failed, 0);
 }
 

@@ -126,8 +126,8 @@ static pid_t spawn(void (*fn)(void))
 static void is_unharmed(pid_t pid)
 {
 	const long calls = tr->calls;
-	cr_assert(tr_await_value(&tr->calls, calls + 1), "it does not run");
-	cr_expect_eq(tr->handled, 0, "its handler was given call %ld", tr->value[1]);
+	cr_assert(tr_await_value(&tr->calls, calls + 1), "the target hangs");
+	cr_expect_eq(tr->handled, 0, "its handler got call %ld", tr->value[1]);
 	tr->value[2] = 1;
 	cr_assert(tr_await_value(&tr->value[3], 1), "its own call did not reach its handler");
 	cr_expect_eq(tr->handled, 1);

@@ -430,7 +430,7 @@ static void storm(int (*m)(void), long (*c)(void), long nr, bool timed)
 			tr_sleep_us(200);
 	}
 	if (timed) /* refused, unless the thread was between two calls */
-		cr_assert(tr->value[2] > 0, "borrowed in a timed call");
+		cr_assert(tr->value[2] > 0, "every attempt borrowed a thread in a timed call");
 	tr_sleep_us(2000);
 	cr_assert_eq(tr->calls, 0, "returned %ld times, %ld of them EINTR, errno %ld", tr->calls, tr->eintr, tr->failed_errno);
 	cr_assert(tr_await(pid, 'S', nr));

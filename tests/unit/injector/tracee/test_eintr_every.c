@@ -68,7 +68,7 @@ static pid_t spawn(size_t i)
 	const pid_t pid = tr_spawn(caller);
 	if (tr->value[0] < 0) {
 		tr_kill(pid);
-		cr_skip_test("%s: not to be had here: %s", row->name, strerror((int)tr->value[1]));
+		cr_skip_test("%s: not available: %s", row->name, strerror((int)tr->value[1]));
 	}
 	cr_assert(tr_await(pid, 'S', row->nr), "%s does not block: calls %ld, errno %ld", row->name, tr->calls, tr->failed_errno);
 	return pid;
@@ -115,7 +115,7 @@ ParameterizedTest(size_t *i, eintr_every, is_on_the_list_if_and_only_if_a_stop_e
 	const bool ends = (int64_t)r.rax == -EINTR, listed = class == DP_EINTR_SOCKET ? row->timed : class != DP_EINTR_NEVER;
 	cr_assert_eq((long)r.orig_rax, row->nr, "%s: stopped in call %ld", row->name, (long)r.orig_rax);
 	if (ends || !answers_otherwise_here())
-		cr_expect_eq(ends, listed, "%s: a stop answers %ld, and its class is %d", row->name, (long)r.rax, class);
+		cr_expect_eq(ends, listed, "%s: the stopped call returns %ld, its class is %d", row->name, (long)r.rax, class);
 	if (dp_eintr_mend(&r))
 		cr_expect_eq(dp_eintr_timed(&r), row->timed, "%s", row->name);
 	end(pid);
@@ -139,7 +139,7 @@ ParameterizedTest(size_t *i, eintr_every, comes_back_from_no_hold, .timeout = 10
 			tr_sleep_us(200);
 	}
 	tr_sleep_us(2000);
-	cr_expect_eq(tr->calls, 0, "%s came back %ld times, with errno %ld", row->name, tr->calls, tr->failed_errno);
+	cr_expect_eq(tr->calls, 0, "%s returned %ld times, with errno %ld", row->name, tr->calls, tr->failed_errno);
 	cr_expect(tr_await(pid, 'S', row->nr), "%s no longer blocks", row->name);
 	end(pid);
 }
@@ -268,7 +268,7 @@ Test(eintr_every, virtual_processor_comes_back_for_a_signal_alone, .timeout = 10
 	const pid_t pid = tr_spawn(run_guest);
 	if (tr->value[0] < 0) {
 		tr_kill(pid);
-		cr_skip_test("no virtual machine to be had here: %s", strerror((int)tr->value[1]));
+		cr_skip_test("virtual machines are not available: %s", strerror((int)tr->value[1]));
 	}
 	const struct dp_process p = tr_process(pid);
 	for (int n = 0; n < HOLDS; n++) {
@@ -277,7 +277,7 @@ Test(eintr_every, virtual_processor_comes_back_for_a_signal_alone, .timeout = 10
 		dp_thaw_all(&f);
 		tr_sleep_us(2000); /* back in the guest */
 	}
-	cr_expect_eq(tr->calls, 0, "it came back %ld times, with errno %ld", tr->calls, tr->failed_errno);
+	cr_expect_eq(tr->calls, 0, "the guest's call returned %ld times, with errno %ld", tr->calls, tr->failed_errno);
 	const long calls = tr->calls;
 	kill(pid, SIGUSR1);
 	cr_assert(tr_await_value(&tr->calls, calls + 1), "a signal does not end the call");

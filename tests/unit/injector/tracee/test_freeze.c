@@ -276,6 +276,6 @@ Test(freeze, waiting_for_a_command_lets_go_what_stops_late)
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 	cr_assert(tr_await(pid, 't', -1));
 	cr_assert_not(dp_target_exit_status(&t, &status));
-	cr_assert(tr_await(pid, 'S', -1), "it still stands");
+	cr_assert(tr_await(pid, 'S', -1), "it is still stopped");
 	tr_kill(pid);
 }

@@ -45,8 +45,8 @@ Test(memory, a_stack_ends_where_nothing_can_be_written)
 	const struct dp_process p = tr_process(pid);
 	const uint64_t at = (uint64_t)tr->value[0], most = at + 4 * 4096, end = dp_writable_end(&p, at + 100, most);
 	cr_assert_eq(end, kernel_says_what_is_mapped() ? at + 2 * 4096 : most, "%lx", end - at);
-	cr_assert_eq(dp_writable_end(&p, at + 100, at + 4096), at + 4096, "beyond what was asked for");
-	cr_assert_eq(dp_writable_end(&p, at + 2 * 4096, most), most, "of a stack pointer that leads nowhere all is looked at");
+	cr_assert_eq(dp_writable_end(&p, at + 100, at + 4096), at + 4096, "the result is beyond the requested range");
+	cr_assert_eq(dp_writable_end(&p, at + 2 * 4096, most), most, "an invalid stack pointer does not limit the range");
 	tr_kill(pid);
 }
 
@@ -161,7 +161,7 @@ Test(memory, nothing_is_written_to_a_stranger_that_has_got_the_threads_number)
 	pid_t other = -1;
 	until((other = stranger(p.alive)) >= 0 || errno != EEXIST); /* the kernel frees the number a moment after the join */
 	if (other < 0)
-		cr_skip_test("no process can be given a number here: %s", strerror(errno));
+		cr_skip_test("cannot create a process with a given pid: %s", strerror(errno));
 	cr_assert_eq(other, p.alive);
 	tr_ok(dp_mem_write(&p, dp_addr_of((uint64_t)(uintptr_t)word), "after", 6));
 	cr_expect(holds(pid, "after"));

@@ -42,7 +42,7 @@ Test(printable, name_that_ends_in_a_newline_or_is_empty)
 	cr_assert_str_eq(comm, "");
 	prctl(PR_SET_NAME, "gr\303\266\303\237e");
 	dp_proc_comm(getpid(), comm, sizeof(comm));
-	cr_assert_str_eq(comm, "gr\303\266\303\237e", "only control characters give way");
+	cr_assert_str_eq(comm, "gr\303\266\303\237e", "only control characters are replaced");
 	prctl(PR_SET_NAME, self);
 }
 

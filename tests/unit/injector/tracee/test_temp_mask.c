@@ -91,7 +91,7 @@ static void expect_waits(pid_t pid, long nr)
 {
 	cr_assert(tr_await_value(&tr->value[SIGUSR2], 1));
 	cr_assert(tr_await(pid, 'S', nr));
-	cr_expect_eq(tr->eintr, 0, "the call was ended by what it held back");
+	cr_expect_eq(tr->eintr, 0, "a blocked signal ended the call");
 	kill(pid, SIGUSR1);
 	cr_assert(tr_await_value(&tr->calls, 1), "nothing ends the call");
 	cr_assert(tr_await(pid, 'S', nr));
@@ -103,7 +103,7 @@ static void expect_waits(pid_t pid, long nr)
 
 static void expect_ended_once(pid_t pid, long nr, long handled)
 {
-	cr_assert(tr_await_value(&tr->calls, 1), "the signal that would end the call came in front of it");
+	cr_assert(tr_await_value(&tr->calls, 1), "the signal arrived before the call");
 	cr_assert(tr_await(pid, 'S', nr));
 	cr_expect_eq(tr->handled, handled);
 	cr_expect_eq(tr->eintr, 1);
@@ -318,7 +318,7 @@ Test(temp_mask, its_signal_ends_a_call_that_is_made_anew)
 	const pid_t pid = spawn(by_hook, SYS_rt_sigsuspend, true);
 	move_and_send(pid, SIGUSR1);
 	expect_ended_once(pid, SYS_rt_sigsuspend, 1);
-	cr_expect_eq(tr->value[0], 1, "the call was not made anew");
+	cr_expect_eq(tr->value[0], 1, "the call was not restarted");
 }
 
 Test(temp_mask, held_back_while_a_call_is_moved)
@@ -326,5 +326,5 @@ Test(temp_mask, held_back_while_a_call_is_moved)
 	const pid_t pid = spawn(by_hook, SYS_rt_sigsuspend, true);
 	move_and_send(pid, SIGUSR2);
 	expect_waits(pid, SYS_rt_sigsuspend);
-	cr_expect_eq(tr->value[0], 1, "the call was not made anew");
+	cr_expect_eq(tr->value[0], 1, "the call was not restarted");
 }

@@ -216,6 +216,6 @@ Test(watchdog, a_thread_that_stops_when_nobody_looks_goes_on, .timeout = 60)
 	expect_target_goes_on();
 	kill(tool, SIGKILL);
 	const int status = status_of(tool);
-	cr_expect(WIFSIGNALED(status), "it was there all the time");
+	cr_expect(WIFSIGNALED(status), "the tool lived all the time");
 	tr_kill(pid);
 }

@@ -271,7 +271,7 @@ Test(text, full_device_is_an_error)
 	cr_assert_eq(err->tag, DP_TAG_OUTPUT);
 	dp_error_destroy(err);
 	err = dp_writer_close(w);
-	cr_assert_not_null(err, "the first error comes back at the end");
+	cr_assert_not_null(err, "the first error is returned at the end");
 	dp_error_destroy(err);
 	fclose(full);
 }

@@ -98,8 +98,7 @@ Test(extract, scalars_are_what_the_program_says)
 	cr_assert_eq((int64_t)variable(t, "kept")->number, -9);
 	cr_assert_str_eq(variable(t, "color")->text, "BLUE");
 	cr_assert_eq((int64_t)variable(t, "color")->number, -3);
-	cr_assert_str_eq(variable(t, "__func__")->type, "const char [6]",
-	                 "constant is said once, of the array or of its elements");
+	cr_assert_str_eq(variable(t, "__func__")->type, "const char [6]", "const appears once, for the array or its elements");
 	cr_assert_str_eq(variable(t, "color")->type, "enum color");
 	cr_assert_str_eq(variable(t, "mode")->text, "READ | EXEC");
 	cr_assert_str_eq(variable(t, "wide")->text, "-12345678901234567");
@@ -199,10 +198,10 @@ Test(extract, values_of_a_frame_can_be_walked_on)
 	cr_assert_str_eq(dp_value_name(v), "list->next->name");
 	cr_assert_eq(dp_value_read_string(v, text, sizeof(text) - 1), 6);
 	cr_assert_str_eq(text, "second");
-	cr_assert_null(dp_value_member(list, "part", &v), "of an unnamed union");
+	cr_assert_null(dp_value_member(list, "part", &v), "a member of an unnamed union");
 	cr_assert_null(dp_value_member(list, "inner", &v));
 	cr_assert_null(dp_value_index(v, 1, &v));
-	cr_assert_null(dp_value_container(v, "struct node", "inner", &v), "whatever element it is, the record's type is found");
+	cr_assert_null(dp_value_container(v, "struct node", "inner", &v), "the record's type is found for any element");
 	cr_assert_str_eq(dp_value_type_name(v), "struct node");
 	struct dp_error *err = dp_value_member(list, "nothing", &v);
 	cr_assert(err && err->tag == DP_TAG_NO_VARIABLE && strstr(err->message, "nothing"));
@@ -264,7 +263,7 @@ Test(extract, globals_and_types_are_found_by_name)
 	cr_assert_null(dp_value_global(s.world, "no_such_variable", NULL, NULL));
 	v = dp_value_global(s.world, "thread_mark", NULL, NULL);
 	cr_assert(v);
-	cr_assert_null(dp_value_read_int(v, &n), "thread-locals are those of the thread");
+	cr_assert_null(dp_value_read_int(v, &n), "thread-local variables need a thread");
 	cr_assert_eq(n, 17);
 	v = dp_value_at(s.world, "struct node *", 0x1000, NULL);
 	cr_assert(v && dp_value_size(v) == 8);
@@ -302,7 +301,7 @@ Test(extract, globals_that_were_found_are_not_searched_for_again)
 	dp_extract_renew(s.extract);
 	s.snapshot->globals = NULL;
 	dp_extract_globals(s.extract, s.snapshot);
-	cr_assert(none.asked && !s.snapshot->globals, "what is found may have changed from one snapshot to the next");
+	cr_assert(none.asked && !s.snapshot->globals, "a global may have changed since the last snapshot");
 	stopped_fini(&s);
 }
 
@@ -314,12 +313,12 @@ Test(extract, a_search_ends_when_it_is_told_and_what_it_did_not_find_may_be_ther
 	dp_debug_ctx_bound(s.world, is_out_of_patience, &none);
 	cr_assert_null(dp_value_at(s.world, "struct base", 0x1000, NULL));
 	cr_assert_null(dp_value_global(s.world, "global_count", NULL, NULL));
-	cr_assert_leq(none.asked, 8, "it went on: asked %u times", none.asked);
+	cr_assert_leq(none.asked, 8, "it did not stop: asked %u times", none.asked);
 	dp_debug_ctx_bound(s.world, is_out_of_patience, &some);
 	cr_assert_null(dp_value_at(s.world, "struct no_such", 0x1000, NULL));
 	cr_assert_leq(some.asked, 8, "asked %u times", some.asked);
 	dp_debug_ctx_bound(s.world, NULL, NULL);
-	cr_assert_not_null(dp_value_at(s.world, "struct base", 0x1000, NULL), "a search that was ended is taken for an answer");
+	cr_assert_not_null(dp_value_at(s.world, "struct base", 0x1000, NULL), "an aborted search was cached as a result");
 	cr_assert_not_null(dp_value_global(s.world, "global_count", NULL, NULL));
 	stopped_fini(&s);
 }
@@ -371,7 +370,7 @@ Test(extract, a_tree_without_end_takes_a_bounded_number_of_variables)
 	const struct dp_extract_options o = {.limits = {.depth = 60, .fault_depth = 60, .variables = 500}};
 	struct dp_snap_frame *f = stopped_frame(stopped_run(&s, many_pointers, &o), "roam");
 	cr_assert(stopped_is_classified(s.snapshot, "truncated"));
-	cr_assert_eq(stopped_variable(f->variables, "last")->number, 4321, "what is big leaves room for the others");
+	cr_assert_eq(stopped_variable(f->variables, "last")->number, 4321, "a large variable leaves room for the others");
 	cr_assert(s.snapshot->arena.total < 4u << 20);
 	stopped_fini(&s);
 }
@@ -387,7 +386,7 @@ Test(extract, a_world_that_is_kept_reads_the_memory_of_the_new_moment)
 	struct iovec local = {(void *)(uintptr_t)&now, sizeof(now)}, remote = {&global_count, sizeof(now)};
 	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL) && is == 41);
 	cr_assert_eq(process_vm_writev(s.pid, &local, 1, &remote, 1, 0), (ssize_t)sizeof(now));
-	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL) && is == 41, "of the moment before");
+	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL) && is == 41, "the earlier value is cached");
 	dp_debug_ctx_renew(s.world);
 	cr_assert(dp_debug_ctx_get(s.world, addr, &is, sizeof(is), NULL));
 	cr_assert_eq(is, now);

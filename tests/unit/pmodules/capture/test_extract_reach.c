@@ -142,7 +142,7 @@ Test(reach, nothing_is_read_in_the_moment_that_the_rehearsal_has_not_read)
 	struct dp_snapshot *again = dp_snapshot_create();
 	struct dp_snap_thread *t = dp_extract_thread(x, &s.thread, again);
 	cr_assert(stopped_variable(stopped_frame(t, "stand")->variables, "list")->children);
-	cr_assert_eq(nmissing, 0, "%zu of %zu pages were not rehearsed", nmissing, npages);
+	cr_assert_eq(nmissing, 0, "%zu of %zu pages were not prefetched", nmissing, npages);
 	/* Two nodes of three pages and the objects that they point to, the fan, its leaves, and its own pages. */
 	cr_assert_geq(before, 2 * (3 + 7) + 1 + FANS + 2);
 	dp_snapshot_destroy(again);

@@ -20,7 +20,7 @@ static struct dp_snap_thread *run(void (*child)(void))
 
 #define IS(word)     cr_assert(stopped_is_classified(s.snapshot, word), "not classified as %s: %s", word, t->fault_reason)
 #define IS_NOT(word) cr_assert(!stopped_is_classified(s.snapshot, word), "classified as %s", word)
-#define SAYS(part)   cr_assert(t->fault_reason &&strstr(t->fault_reason, part), "'%s' is not in: %s", part, t->fault_reason)
+#define SAYS(part)   cr_assert(t->fault_reason &&strstr(t->fault_reason, part), "no '%s' in: %s", part, t->fault_reason)
 
 static void read_null(void)
 {

@@ -98,7 +98,7 @@ Test(file, a_file_is_whole_or_not_there_and_nobody_elses)
 	snprintf(wrong, sizeof(wrong), "%s/none/a.dps", dir);
 	umask(0);
 	cr_assert(!dp_snapshot_write(s, path));
-	cr_assert(!dp_snapshot_write(s, path), "again, in its own place");
+	cr_assert(!dp_snapshot_write(s, path), "a second time, in place");
 	cr_assert(!stat(path, &st) && (st.st_mode & 0777) == 0600);
 	cr_assert(!dp_snapshot_read_file(path, &back));
 	helper_same(s, back);
@@ -106,7 +106,7 @@ Test(file, a_file_is_whole_or_not_there_and_nobody_elses)
 	cr_assert(err && err->tag == DP_TAG_OUTPUT);
 	dp_error_destroy(err);
 	unlink(path);
-	cr_assert(!rmdir(dir), "nothing is left beside it");
+	cr_assert(!rmdir(dir), "no temporary file is left");
 	dp_snapshot_destroy(s);
 	dp_snapshot_destroy(back);
 }
@@ -143,7 +143,7 @@ static void is_documented(const char *document, const struct dp_store_record *r)
 		snprintf(line, sizeof(line), " %s = %u;", r->row[i].name, r->row[i].number);
 		const char *found = strstr(begin, line);
 		cr_assert(found && found < end, "%s has no%s", r->name, line);
-		cr_assert(!i || r->row[i].number > r->row[i - 1].number, "numbers ascend, none comes twice");
+		cr_assert(!i || r->row[i].number > r->row[i - 1].number, "numbers ascend, and none is repeated");
 	}
 }
 

@@ -59,10 +59,11 @@ static void refused(struct dp_buf *b, const char *words)
 {
 	struct dp_snapshot *s = NULL;
 	struct dp_error *err = dp_snapshot_read_bytes(b->data, b->len, &s);
-	cr_assert(err && !s, "it was taken");
+	cr_assert(err && !s, "the file was not refused");
 	cr_assert_eq(err->tag, DP_TAG_BAD_SNAPSHOT);
 	cr_assert(strstr(err->message, words), "'%s' is not in: %s", words, err->message);
-	cr_assert(strstr(err->message, "byte ") || strstr(err->message, "section "), "no place: %s", err->message);
+	cr_assert(strstr(err->message, "byte ") || strstr(err->message, "section "), "the message names no place: %s",
+	          err->message);
 	dp_error_destroy(err);
 	dp_buf_fini(b);
 }

@@ -88,7 +88,7 @@ REGISTERS(load_paths, pmodule_match_add_object(x, "bin/crash", PMODULE_MATCH_EXA
 Test(host, exact_is_the_whole_path_or_its_last_part)
 {
 	run(load_paths);
-	cr_assert_str_eq(seen, "worker ", "part of a path is no exact match: %s", seen);
+	cr_assert_str_eq(seen, "worker ", "part of a path is not an exact match: %s", seen);
 	dp_snapshot_destroy(model.s);
 }
 
@@ -251,13 +251,13 @@ static void reads(ptrace_thread_t *t)
 	cr_assert_str_eq(buf, "ke", "the size counts the NUL");
 	cr_assert_eq(pmodule_address_read_string(0, buf, sizeof(buf)), -1);
 	cr_assert_eq(pmodule_read_source(), PMODULE_READ_NONE);
-	cr_assert_eq(pmodule_address_read_raw(0x5000, buf, sizeof(buf)), 14, "what is readable from the front");
+	cr_assert_eq(pmodule_address_read_raw(0x5000, buf, sizeof(buf)), 14, "the readable bytes from the start");
 	cr_assert(pmodule_address_read_uint(0x5005, 4, &u) && u == UINT32_MAX);
 	cr_assert(pmodule_address_read_int(0x5005, 2, &i) && i == -1);
 	cr_assert(pmodule_address_read_uint(0x5005, 8, &u) && u == UINT64_MAX);
 	cr_assert_not(pmodule_address_read_uint(0x5005, 3, &u));
 	cr_assert_not(pmodule_address_read_uint(0x5005, 0, &u));
-	cr_assert_not(pmodule_address_read_uint(0x500a, 8, &u), "half of it is there");
+	cr_assert_not(pmodule_address_read_uint(0x500a, 8, &u), "only half of it is readable");
 	cr_assert_eq(pmodule_address_read_string(UINT64_MAX, buf, sizeof(buf)), -1);
 	hits[0]++;
 }

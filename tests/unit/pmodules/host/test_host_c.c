@@ -65,8 +65,8 @@ static void crash(const char *how, const char *said)
 	struct dp_host *h = loaded("misbehave", option, (struct dp_host_options){.budget_ns = AMPLE});
 	run_all(h, model.s);
 	cr_assert(strstr(log_.text, said), "%s: %s", how, log_.text);
-	cr_assert_eq(log_.errors, 1, "%s: it is called once and never again: %s", how, log_.text);
-	cr_assert_eq(count_notes(model.worker->notes, "before"), 1, "what it did before stays");
+	cr_assert_eq(log_.errors, 1, "%s: it must be called once only: %s", how, log_.text);
+	cr_assert_eq(count_notes(model.worker->notes, "before"), 1, "its earlier results stay");
 	cr_assert_eq(count_notes(model.worker->notes, "behind"), 0);
 	cr_assert_eq(attribute_int(model.s, "pmodule.misbehave.errors"), 1);
 	cr_assert_eq(attribute_int(model.s, "misbehave.postattach"), -1);

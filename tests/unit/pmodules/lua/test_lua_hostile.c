@@ -173,7 +173,7 @@ static void expect_cut_off(const char *body)
 	lua_take(&r);
 	cr_assert(lua_attribute(&r, "pmodule.m.timeout", buf), "%s: not cut off\n%s", body, r.log);
 	cr_assert(lua_attribute(&r, "reached", buf), "%s", r.log);
-	cr_assert_not(lua_attribute(&r, "escaped", buf), "%s: went on behind the end of its time", body);
+	cr_assert_not(lua_attribute(&r, "escaped", buf), "%s: continued after its time limit", body);
 	lua_run_fini(&r);
 }
 

@@ -103,7 +103,7 @@ static void expect_cut_off(const char *body)
 	cr_assert(load_module(&r, text), "%s", r.log);
 	lua_take(&r);
 	cr_assert(lua_attribute(&r, "pmodule.m.timeout", buf), "%s: not cut off\n%s", body, r.log);
-	cr_assert_not(lua_attribute(&r, "escaped", buf), "%s: went on behind the end of its time", body);
+	cr_assert_not(lua_attribute(&r, "escaped", buf), "%s: continued after its time limit", body);
 	lua_run_fini(&r);
 }
 

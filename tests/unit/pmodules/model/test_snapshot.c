@@ -101,7 +101,7 @@ Test(snapshot, memory_has_an_end_and_the_file_says_so)
 	dp_snapshot_classify(
 	        s, "a word for which there is no room any more, and which is longer than what may be left of the last chunk "
 	           "of memory, in which there may well be room for a short one: this one is long enough, by all means");
-	cr_assert(!dp_snapshot_write_bytes(s, &b), "what is there is kept all the same");
+	cr_assert(!dp_snapshot_write_bytes(s, &b), "existing data is kept nevertheless");
 	dp_snapshot_settle(s);
 	cr_assert_str_eq(s->classifiers->prev->text, "truncated");
 	cr_assert_str_eq(s->truncations->text, DP_SNAPSHOT_FULL);

@@ -131,7 +131,7 @@ Test(core, threads_siginfo_and_memory_are_as_written)
 	cr_expect(t[1].regs.rbx == 7 && t[1].regs.rip == 0x401000 && t[1].syscall == -1);
 	cr_expect_eq(dp_core_pid(c), FIRST - 2);
 	cr_expect_str_eq(dp_core_comm(c), "made");
-	cr_expect_eq(dp_core_read(c, BASE + 4090, buf, 100), 6, "what a dump does not hold is not read from anywhere else");
+	cr_expect_eq(dp_core_read(c, BASE + 4090, buf, 100), 6, "data that is not in the dump is not read from elsewhere");
 	cr_expect_eq(buf[5], 0x5a);
 	cr_expect_eq(dp_core_read(c, BASE + 8192, buf, 4), 4, "text comes from its file");
 	cr_expect(!memcmp(buf, ELFMAG, 4));

@@ -170,7 +170,7 @@ Test(stopped, quick_marks_what_was_read_after_the_release)
 	uint64_t top;
 	late = true;
 	cr_expect_eq(dp_stopped_read(s, t->regs.rsp, &top, sizeof(top), &late), sizeof(top));
-	cr_expect(!late, "stacks were read before");
+	cr_expect(!late, "stacks were prefetched");
 	dp_stopped_close(s);
 	kill_child(pid);
 }
@@ -207,7 +207,7 @@ Test(stopped, fork_is_a_moment_that_lasts_and_leaves_no_child)
 	cr_expect(!late && before - after <= 1, "%llu %llu", (unsigned long long)before, (unsigned long long)after);
 	uint64_t ready = 0;
 	cr_expect_eq(dp_stopped_read(s, (uint64_t)(uintptr_t)shared, &ready, sizeof(ready), &late), sizeof(ready));
-	cr_expect(late, "shared memory goes on");
+	cr_expect(late, "shared memory keeps changing");
 	dp_stopped_close(s);
 	char path[64], text[64] = "";
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
@@ -320,7 +320,7 @@ Test(stopped, the_thread_of_a_hit_is_there_for_several_holds)
 		hit_seen.waits = true;
 		cr_expect(dp_stopped_may_hold_again(s));
 		hit_seen.waits = false;
-		cr_expect_not(dp_stopped_may_hold_again(s), "it is about to go on");
+		cr_expect_not(dp_stopped_may_hold_again(s), "the thread is about to resume");
 	}
 	dp_stopped_let_go(s);
 	dp_stopped_let_go(s);

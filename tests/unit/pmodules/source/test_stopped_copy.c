@@ -89,7 +89,7 @@ Test(stopped_copy, a_process_that_ends_leaves_no_descriptor_open_in_its_copy)
 	bool late = true;
 	int word[2] = {0};
 	cr_expect_eq(dp_stopped_read(s, (uint64_t)(uintptr_t)end_of_it, word, sizeof(word), &late), sizeof(word));
-	cr_expect(!late && word[1] == end_of_it[1], "the copy is there all the same");
+	cr_expect(!late && word[1] == end_of_it[1], "the copy exists nevertheless");
 	dp_stopped_close(s);
 }
 

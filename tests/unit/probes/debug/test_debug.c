@@ -188,7 +188,7 @@ Test(debug, debuginfod_is_asked_where_the_user_names_a_server)
 {
 	char url[320];
 	if (system("ldconfig -p | grep -q libdebuginfod.so.1"))
-		cr_skip_test("libdebuginfod is not there");
+		cr_skip_test("libdebuginfod is not installed");
 	build("gcc -g -O2");
 	shell("id=$(readelf -n prog | sed -n 's/.*Build ID: //p') && mkdir -p served/buildid/$id && "
 	      "objcopy --only-keep-debug prog served/buildid/$id/debuginfo && strip -g prog");
@@ -205,7 +205,7 @@ Test(debug, debuginfod_is_asked_where_the_user_names_a_server)
 Test(debug, what_dwz_moved_elsewhere_comes_with_it)
 {
 	if (system("dwz --version >/dev/null 2>&1"))
-		cr_skip_test("dwz is not there");
+		cr_skip_test("dwz is not installed");
 	build("gcc -g -O2 -gdwarf-4");
 	shell("gcc -g -O2 -gdwarf-4 -DX=1 prog.c -o two && dwz -m common.debug -M %s/common.debug prog two", scratch());
 	shell("readelf -S prog | grep -q gnu_debugaltlink");

@@ -52,7 +52,7 @@ static void setup(void)
 	snprintf(path, sizeof(path), "%s/packed", scratch());
 	snprintf(dir, sizeof(dir), "%s/a/b", scratch());
 	dp_debug_cache_dir(dir);
-	cr_assert_not(opens_kept(), "nothing was kept yet");
+	cr_assert_not(opens_kept(), "nothing was cached yet");
 	snprintf(kept, sizeof(kept), "%s", key_of_file().path);
 	cr_assert_eq(access(kept, R_OK), 0);
 }
@@ -112,7 +112,7 @@ Test(debug_cache, a_file_that_was_replaced_or_changed_is_another)
 	cr_assert_not(opens_kept(), "another file of that build-id");
 	cr_assert(opens_kept());
 	shell("touch -d 2001-01-01 packed");
-	cr_assert_not(opens_kept(), "it was written to, perhaps");
+	cr_assert_not(opens_kept(), "its time changed: it may have been written to");
 }
 
 Test(debug_cache, what_others_can_write_or_lead_elsewhere_is_not_believed)

@@ -52,11 +52,11 @@ static size_t check(struct dp_debug *debug, const char *name, const char *way)
 	dp_debug_units_mark_name(&units, name);
 	for (size_t i = 0; i < units.n; i++) {
 		const bool has = declares(&units.unit[i].die, name);
-		cr_assert(!has || units.unit[i].marked, "%s: a unit with '%s' was left out", way, name);
+		cr_assert(!has || units.unit[i].marked, "%s: a unit with '%s' was not marked", way, name);
 		with += has;
 		needless += !has && units.unit[i].marked;
 	}
-	cr_assert(with, "%s: nobody has '%s'", way, name);
+	cr_assert(with, "%s: no unit has '%s'", way, name);
 	dp_debug_units_fini(&units);
 	return needless;
 }
@@ -80,10 +80,10 @@ static size_t check_file(struct dp_debug *debug, const char *file, const char *w
 			const char *path = dwarf_filesrc(files, k, NULL, NULL), *slash = path ? strrchr(path, '/') : NULL;
 			has |= path && !strcmp(slash ? slash + 1 : path, file);
 		}
-		cr_assert(!has || units.unit[i].marked, "%s: a unit with lines of %s was left out", way, file);
+		cr_assert(!has || units.unit[i].marked, "%s: a unit with lines of %s was not marked", way, file);
 		found |= has;
 	}
-	cr_assert(found, "%s: nobody has %s", way, file);
+	cr_assert(found, "%s: no unit has %s", way, file);
 	dp_debug_units_fini(&units);
 	return marked;
 }
@@ -102,10 +102,10 @@ static void check_way(const char *command, bool exact, bool dwz)
 		const size_t needless = check(debug, names[i], command);
 		/* Short names may occur by chance. */
 		if (exact && strlen(names[i]) > 2)
-			cr_assert_leq(needless, 1, "%s: '%s' was thought to be in %zu more units", command, names[i], needless);
+			cr_assert_leq(needless, 1, "%s: '%s': %zu more units were marked", command, names[i], needless);
 	}
 	const size_t marked = check_file(debug, "f3.c", command);
-	cr_assert(!exact || marked <= 2, "%s: %zu units for one file", command, marked);
+	cr_assert(!exact || marked <= 2, "%s: %zu units were marked for one file", command, marked);
 	dp_image_destroy(image);
 }
 
@@ -124,7 +124,7 @@ Test(debug_names, no_unit_that_has_the_name_is_left_out)
 Test(debug_names, nor_where_dwz_has_moved_entries)
 {
 	if (system("dwz --version >/dev/null 2>&1"))
-		cr_skip_test("dwz is not there");
+		cr_skip_test("dwz is not installed");
 	check_way("gcc -g -O2 -gdwarf-4", false, true);
 }
 

@@ -66,7 +66,7 @@ static void expect_labels(const char *from, const char *to, size_t i)
 	cr_expect_eq(start.v, BASE + nm_value("l", from));
 	cr_expect_eq(size, 4);
 	cr_assert(dp_module_cancellation(m, 1 - i, &start, &size));
-	cr_expect_eq(size, 0, "the other library's are not there");
+	cr_expect_eq(size, 0, "the other library's labels do not exist");
 	cr_expect_not(dp_module_cancellation(m, 2, &start, &size));
 	dp_image_destroy(image);
 }

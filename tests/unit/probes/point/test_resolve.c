@@ -209,7 +209,7 @@ static struct dp_image *image_of_child(const char *const argv[], pid_t *pid)
 		_exit(127);
 	}
 	close(gate[1]);
-	cr_assert_eq(read(gate[0], path, 1), 1, "%s did not say that it is ready", argv[0]);
+	cr_assert_eq(read(gate[0], path, 1), 1, "%s did not become ready", argv[0]);
 	close(gate[0]);
 	snprintf(path, sizeof(path), "/proc/%d/maps", *pid);
 	FILE *f = fopen(path, "r");

@@ -58,10 +58,10 @@ static void expect(const char *what, const uint8_t *bytes, size_t n, uint64_t fr
 	cr_assert_eq(text.nkeep, 1, "%s", what);
 	cr_expect_eq(found[0].start, AT + from, "%s: from +%lu", what, (unsigned long)(found[0].start - AT));
 	cr_expect_eq(found[0].size, to - from, "%s: %lu bytes", what, (unsigned long)found[0].size);
-	cr_expect_null(dp_text_protected(&text, AT + from - 1, 1), "%s: in front of it", what);
+	cr_expect_null(dp_text_protected(&text, AT + from - 1, 1), "%s: before it", what);
 	cr_expect_eq(dp_text_protected(&text, AT + from - 1, 2), &found[0], "%s: into it", what);
 	cr_expect_eq(dp_text_protected(&text, AT + to - 1, 1), &found[0], "%s: its last byte", what);
-	cr_expect_null(dp_text_protected(&text, AT + to, 1), "%s: behind it", what);
+	cr_expect_null(dp_text_protected(&text, AT + to, 1), "%s: after it", what);
 }
 
 #define EXPECT(what, from, to, ...) expect(what, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}), from, to)

@@ -35,14 +35,14 @@ static void follow(const void *code, size_t n)
 
 static void assert_row(size_t at, uint8_t reg, int32_t off)
 {
-	cr_assert_eq(rows[at].kind, DP_UNWIND_REG, "at %zu nothing is known", at);
-	cr_assert_eq(rows[at].reg, reg, "at %zu it counts from %u", at, rows[at].reg);
-	cr_assert_eq(rows[at].off, off, "at %zu it is %d", at, rows[at].off);
+	cr_assert_eq(rows[at].kind, DP_UNWIND_REG, "at %zu: no rule", at);
+	cr_assert_eq(rows[at].reg, reg, "at %zu: the CFA's register is %u", at, rows[at].reg);
+	cr_assert_eq(rows[at].off, off, "at %zu: the CFA's offset is %d", at, rows[at].off);
 }
 
 static void assert_unknown(size_t at)
 {
-	cr_assert_eq(rows[at].kind, DP_UNWIND_NONE, "at %zu it is said to be %d", at, rows[at].off);
+	cr_assert_eq(rows[at].kind, DP_UNWIND_NONE, "at %zu: a rule is known, offset %d", at, rows[at].off);
 }
 
 Test(stack_effect, pushes_and_pops)
@@ -288,7 +288,7 @@ Test(stack_effect, agrees_with_the_tables_of_libc)
 	cr_log_info("%ld the same, %ld different, %ld unknown", c.same, c.different, c.unknown);
 	cr_assert_gt(c.same, 100000);
 	cr_assert_lt(c.different * 200, c.same, "%ld of %ld differ", c.different, c.same);
-	cr_assert_lt(c.unknown * 20, c.same, "%ld of %ld are not known", c.unknown, c.same);
+	cr_assert_lt(c.unknown * 20, c.same, "%ld of %ld are unknown", c.unknown, c.same);
 	dp_unwind_rows_fini(&tables);
 	dp_image_destroy(image);
 	free(maps);

@@ -262,7 +262,7 @@ static void run_once(unsigned round)
 	size_t end = dp_capture_reserve(&probe.fields);
 	while (end < WORLD_RING && !world.ring[end])
 		end++;
-	cr_assert_eq(end, WORLD_RING, "%u: behind the record, at %zu", round, end);
+	cr_assert_eq(end, WORLD_RING, "%u: written after the record, at %zu", round, end);
 }
 
 static void run(unsigned rounds)

@@ -78,8 +78,8 @@ Test(stub_frames, registers_are_where_they_were_pushed_first)
 	cr_expect_eq(row_at(&rows, AT + 14)->saved[RAX], -136);
 	cr_expect_eq(row_at(&rows, AT + 18)->saved[RBX], -152);
 	cr_expect_eq(row_at(&rows, AT + 34)->saved[RBX], 0, "popped");
-	cr_expect_eq(row_at(&rows, AT + 36)->saved[RAX], -136, "another register's word was popped into it");
-	cr_expect_eq(row_at(&rows, AT + 44)->saved[RAX], 0, "the program's state again");
+	cr_expect_eq(row_at(&rows, AT + 36)->saved[RAX], -136, "it holds another register's word");
+	cr_expect_eq(row_at(&rows, AT + 44)->saved[RAX], 0, "the program's state is restored");
 	dp_frame_rows_fini(&rows);
 }
 

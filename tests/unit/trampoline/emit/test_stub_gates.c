@@ -115,7 +115,7 @@ static void check_added(const char *when, const uint8_t *gate, size_t n)
 	cr_expect_eq(gated.len, plain.len + n);
 	cr_expect_arr_eq(gated.data + entry, plain.data + entry, prologue);
 	cr_expect_arr_eq(gated.data + entry + prologue, gate, 2);
-	cr_expect_arr_neq(plain.data + entry + prologue, gate, 2, "a gate without being asked for");
+	cr_expect_arr_neq(plain.data + entry + prologue, gate, 2, "a gate that was not requested");
 	dp_buf_fini(&plain);
 	dp_buf_fini(&gated);
 	probe_fini(&p);

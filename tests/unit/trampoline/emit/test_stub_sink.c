@@ -127,7 +127,7 @@ static void check_record(const struct probe *p, const struct machine *m)
 	cr_expect_eq(x.seen, p->fields.n);
 	cr_expect(calls || sink.bytes == dp_fields_max_payload(&p->fields));
 	cr_expect_eq(sink.room[0], UINT64_C(0xeeeeeeeeeeeeeeee));
-	cr_expect_eq(*behind, 0xee, "written beyond what was reserved");
+	cr_expect_eq(*behind, 0xee, "written beyond the reservation");
 }
 
 static void hit(struct probe *p, bool recorded)

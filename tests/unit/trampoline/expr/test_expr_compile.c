@@ -255,7 +255,7 @@ Test(expr_compile, pushes_are_bounded, .init = setup, .fini = teardown)
 	next = nodes;
 	struct dp_expr_code c = {.a = &a, .rt = &nobody, .view = view};
 	dp_expr_jump(&c, full_tree(&next, 9), false, dp_asm_label(&a));
-	cr_expect(a.failed, "more words pushed than the stub's stack bound has room for");
+	cr_expect(a.failed, "more words were pushed than the stub's stack bound allows");
 	dp_buf_fini(&out);
 	free(nodes);
 }

@@ -261,7 +261,7 @@ static void run_once(const struct dp_expr *e, bool truth, struct verdict *v, uns
 		cr_assert_eq(v->value, truth ? !!want : want, "tree %u: %lx not %lx (%s)", i, v->value, want,
 		             truth ? "truth" : "value");
 	else
-		cr_assert_eq(v->value, truth ? 0 : NOTHING, "tree %u: failed and has a value", i);
+		cr_assert_eq(v->value, truth ? 0 : NOTHING, "tree %u: it failed, but has a value", i);
 }
 
 static void refill(void)

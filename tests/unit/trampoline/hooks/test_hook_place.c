@@ -38,7 +38,7 @@ Test(hook_place, number_that_another_way_may_bring)
 {
 	/* test %edi,%edi; je to the call; mov $39,%eax; syscall */
 	const struct dp_hook_place p = PLACE(9, 0x85, 0xff, 0x74, 0x05, MOV_EAX(39), SYSCALL, RET);
-	cr_assert_eq(p.site, AT + 9, "the mov is not on every way");
+	cr_assert_eq(p.site, AT + 9, "the mov is not on every path");
 	cr_assert(p.any);
 }
 

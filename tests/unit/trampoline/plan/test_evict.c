@@ -150,7 +150,7 @@ Test(evict, DP_RSEQ_neither_probed_nor_evicted)
 	world_init(&w, &m);
 	cr_expect_eq(add(&w, AT + 64, 0, &plan), DP_TAG_RSEQ);
 	cr_expect_eq(add(&w, AT + 64, 1u << DP_TACTIC_TRAP, &plan), DP_TAG_RSEQ);
-	cr_expect_eq(add(&w, AT + 66, 1u << DP_TACTIC_JUMP, &plan), DP_TAG_COUNT, "behind it");
+	cr_expect_eq(add(&w, AT + 66, 1u << DP_TACTIC_JUMP, &plan), DP_TAG_COUNT, "after it");
 	world_fini(&w);
 }
 

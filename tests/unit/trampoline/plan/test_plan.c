@@ -204,8 +204,8 @@ Test(plan, DP_OVERLAP_between_probes)
 	world_init(&w, &m);
 	w.request.tactics = 1u << DP_TACTIC_JUMP | 1u << DP_TACTIC_WINDOW;
 	cr_assert_eq(add(&w, AT, &plan), DP_TAG_COUNT);
-	cr_expect_eq(add(&w, AT + 2, &plan), DP_TAG_OVERLAP, "an interior head");
-	cr_expect_eq(add(&w, AT + 8, &plan), DP_TAG_COUNT, "behind it");
+	cr_expect_eq(add(&w, AT + 2, &plan), DP_TAG_OVERLAP, "a head inside a window");
+	cr_expect_eq(add(&w, AT + 8, &plan), DP_TAG_COUNT, "after it");
 	world_fini(&w);
 }
 
@@ -223,10 +223,10 @@ Test(plan, DP_OVERLAP_with_what_stands)
 	w.request.tactics = 1u << DP_TACTIC_PUN;
 	cr_assert_null(dp_planner_occupy(w.planner, AT + 2, 2, 7));
 	cr_expect_eq(add(&w, AT + 2, &plan), DP_TAG_OVERLAP, "the same site");
-	cr_expect_eq(add(&w, AT + 4, &plan), DP_TAG_OVERLAP, "a byte that its jump relies upon");
+	cr_expect_eq(add(&w, AT + 4, &plan), DP_TAG_OVERLAP, "a byte that its jump relies on");
 	cr_expect_eq(add(&w, AT, &plan), DP_TAG_NO_SPACE, "a tail of unknown bytes");
 	w.request.tactics = 0;
-	cr_expect_eq(add(&w, AT + 8, &plan), DP_TAG_OVERLAP, "the last of its bytes");
+	cr_expect_eq(add(&w, AT + 8, &plan), DP_TAG_OVERLAP, "its last byte");
 	world_fini(&w);
 }
 

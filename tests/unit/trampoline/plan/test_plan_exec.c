@@ -237,7 +237,7 @@ static void try_all(struct bench *b, unsigned tactics, size_t step)
 			placed += add(b, planner, &request[i]);
 	/* The exact number depends on the free addresses around this process. */
 	cr_expect_gt(placed, n * 9 / 10, "%zu of %zu", placed, n);
-	cr_assert(try_plans(b, planner), "the pages that were planned are not free");
+	cr_assert(try_plans(b, planner), "the planned pages are not free");
 	dp_planner_destroy(planner);
 	dp_space_destroy(space);
 }
@@ -282,7 +282,7 @@ static void try_stack(struct bench *b, uint64_t site, enum dp_tactic tactic)
 		request[i] = (struct dp_request){
 		        .site = site, .probe = DP_NO_PROBE, .hook = (uint64_t)hook[i], .tactics = 1u << tactic};
 		good = add(b, planner, &request[i]);
-		cr_expect(good || !i, "%s at 0x%lx: not for a second time", dp_tactic_name(tactic), site);
+		cr_expect(good || !i, "%s at 0x%lx: a further hook was refused", dp_tactic_name(tactic), site);
 	}
 	if (good && try_plans(b, planner) && called[0]) {
 		cr_assert(called[0] == called[1] && called[0] == called[2], "%s at 0x%lx: %u %u %u", dp_tactic_name(tactic), site,

@@ -130,7 +130,7 @@ Test(tactics, pun_ranges_come_from_the_bytes_that_follow)
 	}
 	field_knot(&f, at, code, 3);
 	cr_expect(!dp_chain_solve(&f.knot));
-	cr_expect_eq(memcmp(f.knot.byte, code, sizeof(code)), 0, "a knot without solution is as it was");
+	cr_expect_eq(memcmp(f.knot.byte, code, sizeof(code)), 0, "an unsolvable chain of jumps is unchanged");
 	field_fini(&f);
 }
 

@@ -305,7 +305,7 @@ Test(window, ret_only_with_padding_behind)
 	module(&m, code);
 	code[SITE + 2] = 0xc3;
 	cr_assert_eq(fit(&m, AT + SITE, &result), DP_TAG_COUNT);
-	cr_expect_eq(result.covered, 3, "ret, then code: that stays");
+	cr_expect_eq(result.covered, 3, "the code after the ret stays");
 	cr_expect_eq(result.ninsns, 2);
 	cr_expect_eq(result.ninterior, 1);
 	memset(code + SITE + 3, 0xcc, 5);
