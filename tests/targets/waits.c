@@ -350,9 +350,8 @@ static int uring_prepare(struct wait_state *s)
 	s->ring[RING_SQES] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, IORING_OFF_SQES);
 	if (sq == MAP_FAILED || cq == MAP_FAILED || s->ring[RING_SQES] == MAP_FAILED)
 		return -1;
-	((uint32_t *)(sq + p.sq_off.array))[0] = 0; /* every submission uses entry 0 */
 	for (uint32_t i = 0; i < p.sq_entries; i++)
-		((uint32_t *)(sq + p.sq_off.array))[i] = 0;
+		((uint32_t *)(sq + p.sq_off.array))[i] = 0; /* every submission uses entry 0 */
 	s->ring[RING_SQ] = sq + p.sq_off.tail;
 	s->ring[RING_CQ] = cq + p.cq_off.head;
 	return 0;

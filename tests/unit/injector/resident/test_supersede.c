@@ -72,8 +72,7 @@ Test(supersede, probe_in_the_way_is_refused_even_if_announced)
 		struct dp_install_stats stats;
 		struct dp_plan plan = {.site = pr_addr(PR_FOO) + (uint64_t)(int64_t)offset, .len = 5};
 		uint64_t lost;
-		if (!offset)
-			plan.new_bytes[0] = 0xe9; /* the same place, but other expected bytes, as from another file */
+		/* At offset 0: the same place, but other expected bytes (0), as from another file. */
 		memset(plan.new_bytes, 0xe9, 5);
 		tr_ok(dp_resident_supersede(pr_named(t, "old"), 0));
 		tr_ok(dp_space_from_image(dp_target_image(t), &space));
