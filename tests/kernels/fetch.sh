@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Looks for Linux kernels of Debian in the archive that this machine's apt is set up for, and fetches them. Nothing is installed.
-# usage: fetch.sh list DIR          what can be had, into DIR/list: "SERIES PACKAGE SUITE" by series (5.10, 6.1), newest first
+# usage: fetch.sh list DIR          writes the available kernels to DIR/list: "SERIES PACKAGE SUITE" by series (5.10, 6.1), newest first
 #        fetch.sh get DIR SERIES    the newest kernel of a series as DIR/SERIES/vmlinuz, its name in DIR/SERIES/package
 set -eu
 
-# Releases beside the one that is set up; what the archive does not serve is said, and does without.
+# Releases beside the one that is set up; those that the archive does not serve are reported and skipped.
 suites="bullseye bullseye-security bookworm bookworm-security bookworm-backports trixie trixie-security trixie-backports sid"
 
 dir=$2
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
-# apt with lists of its own for one suite, and the machine's configuration otherwise
+# apt with separate lists for one suite, otherwise with the machine's configuration
 apt_in() { # apt_in SUITE PROGRAM ARGS...
 	suite=$1 program=$2
 	shift 2
@@ -20,7 +20,7 @@ apt_in() { # apt_in SUITE PROGRAM ARGS...
 		-o Dir::State::Lists="$dir/apt/$suite/lists" -o APT::Sandbox::User=root -o APT::Get::List-Cleanup=0 "$@"
 }
 
-# Where the machine gets this kind of suite from
+# The source from which the machine gets this kind of suite
 source_of() { # source_of SUITE
 	case "$1" in
 	*-security) kind='-security$' ;;

@@ -10,7 +10,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin # Debian's programs, whatever else is 
 
 usr_lib=/usr/lib/$(gcc -print-multiarch)
 
-# Programs that the tests run; all others are busybox's (see init). What programs read, and load by name: no ldd lists that.
+# Programs that the tests run; all others are busybox's (see init). Files that they read or load by name, which ldd does not list.
 programs="busybox sh true bash python3 nm readelf objdump unshare mount umount ip setpriv env lttng lttng-sessiond lttng-relayd babeltrace2"
 folders="$usr_lib/babeltrace2/plugins $usr_lib/lttng/libexec $usr_lib/gconv /usr/share/xml/lttng"
 libraries="liblttng-ust liblttng-ctl libbabeltrace2 libgcc_s"
@@ -52,7 +52,7 @@ mkdir -p "$root$python"
 tar -C "$python" --exclude=test --exclude=tests --exclude=idlelib --exclude=lib2to3 --exclude=ensurepip --exclude=pydoc_data \
 	--exclude=dist-packages --exclude=site-packages --exclude='config-*' -c . | tar -C "$root$python" -x
 
-# Where they are here, for they know each other by their paths.
+# At the same paths as here, because they refer to each other by path.
 copy "$build/dynprobe" "$build/agent/agent.so" "$build/agent/lttng/libdynprobe-lttng.so" "$build/demo/server"
 copy "$build"/tests/agent_test_* "$build"/tests/injector_test_* "$build"/tests/trampoline_test_* "$build"/tests/sinkhost/lttng_test_*
 strip --strip-debug "$root$build"/tests/*_test_* "$root$build"/tests/sinkhost/*
@@ -63,7 +63,7 @@ cp -r "$source/tests/e2e" "$source/tests/kernels" "$root$source/tests/"
 install -m 755 "$source/tests/kernels/init" "$root/init"
 printf 'SOURCE=%s\nBUILD=%s\n' "$source" "$build" >"$root/etc/kernels"
 
-# What all of it is linked with.
+# The libraries of all of them.
 find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |
 	sed -n 's/^[^/]*\(\/[^ :]*\) (0x.*/\1/p' | sort -u |
 	while read -r file; do [ -e "$root$file" ] || copy "$file"; done

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Five criteria on variables, then the same match object, emptied, for frames: the first registration keeps what it was given.
+-- Five criteria on variables, then the same match object, emptied, for frames: the first registration keeps its criteria.
 local seen = 0
 
 local function on_request(variable, raw)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The older names of things: event_register, event_type; parameters by number until there are no more; tags, options, reset.
+-- Older names: event_register, event_type; parameters by number until there are no more; tags, options, reset.
 local option, resets = nil, 0
 
 local function on_frame(frame)

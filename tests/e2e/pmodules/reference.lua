@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- The whole interface: for each function and each method one check of what it does, on tests/targets/reference.c. What has no check here,
--- or is checked and not there, is said; so this list is the interface. --lua-allow=debug lets it see what there is.
--- --module reference:where,core: on a core file of it, where signals can be looked at. reference:at_work,1: no thread has faulted.
+-- The whole interface: for each function and each method one check of what it does, on tests/targets/reference.c. It reports functions
+-- without a check, and checks without a function, so this list is the interface. --lua-allow=debug lets it list them.
+-- --module reference:where,core: on a core file of it, where signals can be read. reference:at_work,1: no thread has faulted.
 local check, where, faulted, seen = {}, "live", true, { variable = 0, frame = 0, thread = 0, attach = 0, preattach = 0, deep = {} }
-local bt, thr, fr, helper, thing, var, global -- what the checks look at
+local bt, thr, fr, helper, thing, var, global -- what the checks use
 local failed, done = {}, {}
 
 local function equal(got, wanted, what)
@@ -630,7 +630,7 @@ local function there(all, prefix, list)
 	end
 end
 
--- What there is to be checked: the functions of pmodule, and the methods and metamethods of each class.
+-- Everything to check: the functions of pmodule, and the methods and metamethods of each class.
 local function everything()
 	local all, plumbing = {}, { __eq = true, __gc = true }
 	there(all, "pmodule.", pmodule)

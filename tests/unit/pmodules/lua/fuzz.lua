@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
--- Every function and every method is called with wrong arguments, as the bytes at 0x10000 say (two choose the function, one the number
--- of arguments, one each of these). A call may fail with an error that is a text, or work; nothing else. Methods are found by debug.
+-- Calls every function and every method with wrong arguments, chosen by the bytes at 0x10000 (two for the function, one for the number
+-- of arguments, one for each argument). A call may work, or fail with an error that is a string. Methods are found by debug.
 --
--- What calls give is kept, in slots that are used over and over, for later calls: so there are sequences of calls, on variables and frames that
--- were made and added somewhere (or not), on objects of another thread's frames, on iterators in the middle of their way. The slots outlive the
--- snapshot: in the next one there are stale objects of every kind among them, made and added ones, too.
+-- Results are kept in slots for later calls: so there are sequences of calls, on variables and frames that were created and added (or not), on
+-- objects of another thread's frames, on iterators in the middle of a loop. The slots outlive the snapshot: in the next one they contain stale
+-- objects of every kind, created and added ones, too.
 local stale, functions, pool, slots, turn = {}, {}, {}, {}, 0
 local SLOTS = 96 -- of the 255 that a byte can choose
 

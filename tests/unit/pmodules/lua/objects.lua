@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Every getter of every object says what the snapshot has.
+-- Every getter of every object returns what the snapshot has.
 local seen = { variable = 0, frame = 0, thread = 0, attach = 0, preattach = 0 }
 
 local function equal(got, wanted, what)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Reads: what is there from the front, nil where not one byte is, however absurd the size.
+-- Reads: the readable bytes from the start, or nil if there is none, however absurd the size.
 local function check(bt)
 	assert(pmodule.address_read_raw(0x8000, 4) == "\1\2\3\4")
 	assert(#pmodule.address_read_raw(0x8000, 1 << 40) == 32, "the front of it")

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Typed values: members through pointers, elements, casts, what is around a member; and errors that say where the path ended.
+-- Typed values: members through pointers, elements, casts, the owner of a member; and errors that say where the path ended.
 local cached
 
 local function number(b) return pmodule.variable_from_bt(b):value() end
@@ -72,7 +72,7 @@ local function check_shown(bt)
 	assert(pmodule.template_arg("int", 0) == nil and pmodule.template_arg("a<b>", -1) == nil)
 end
 
--- A printer that hands its elements to all printers again, deeper than anything goes.
+-- A printer that passes its elements to all printers again, deeper than the limit.
 local depth = 0
 local function dispatched(v, raw)
 	if v:base_type() ~= "made" then return end
