@@ -68,7 +68,7 @@ def wait_until(condition, seconds=60.0, what="condition"):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain for: {what() if callable(what) else what}")
+            raise AssertionError(f"waited {seconds} s for: {what() if callable(what) else what}")
         time.sleep(0.005)
 
 
@@ -98,7 +98,7 @@ class Target:
         self.process = subprocess.Popen([*prefix, path, *map(str, args)], stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, **popen)
         self.pid = self.process.pid
         if ready:
-            wait_until(lambda: ready in self.output() or self.process.poll() is not None, what=f"{name} to say {ready}")
+            wait_until(lambda: ready in self.output() or self.process.poll() is not None, what=f"{name} to print {ready}")
 
     def output(self):
         return os.pread(self.out.fileno(), 1 << 24, 0).decode(errors="replace")

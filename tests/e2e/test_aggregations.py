@@ -86,7 +86,7 @@ class Counts(unittest.TestCase):
                 target.stdout.readline()
                 with subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), *args, "--function", "foo", "-f", "json"],
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
-                    harness.wait_until(lambda: harness.armed(target.pid), what="the probe to stand")
+                    harness.wait_until(lambda: harness.armed(target.pid), what="the probe to be installed")
                     out, _ = target.communicate("go\n", timeout=60)
                     _, err = tool.communicate(timeout=60)
                 truth = [int(n) for n in out.split("foo", 1)[1].split()[:2]]

@@ -42,7 +42,7 @@ class Attach(Case):
         self.assertEqual(times, sorted(times))
         self.assertEqual({(e["pid"], e["tid"], e["comm"], e["probe"]) for e in r.events}, {(t.pid, t.pid, "spin", "foo")})
         rdi = [int(str(e["fields"]["rdi"]), 0) for e in r.events]
-        self.assertEqual(rdi, list(range(rdi[0], rdi[0] + len(rdi))), "no call is missed, none is seen twice")
+        self.assertEqual(rdi, list(range(rdi[0], rdi[0] + len(rdi))), "each call is seen once")
 
     def test_duration(self):
         t = self.target("spin", 0, 1000)

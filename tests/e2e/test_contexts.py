@@ -54,7 +54,7 @@ class Contexts(Case):
 
     def test_vector_registers_by_name(self):
         if not harness.has_processor("avx"):
-            self.skipTest("the target uses AVX, which this processor has not")
+            self.skipTest("the target uses AVX, which this processor does not have")
         for e in self.events(self.target("asm_forms"), "reg:xmm0", "reg:xmm15", probe=("--function", "form_vex_rip")):
             self.assertEqual(set(e["fields"]), {"xmm0", "xmm15"})
             self.assertEqual(len(e["fields"]["xmm0"].replace(" ", "").removeprefix("0x")), 32)

@@ -61,7 +61,7 @@ class DryRun(Case):
             old, n = bytes.fromhex(p["old"]), p["changed"]
             now = harness.read_memory(t.pid, int(p["addr"], 16), len(old))
             self.assertNotEqual(now[:n], old[:n])
-            self.assertEqual(now[n:], old[n:], "a byte changed that was only relied upon")
+            self.assertEqual(now[n:], old[n:], "a byte changed that was only relied on")
         copied = harness.private_text_kib(t.pid) * 1024 // PAGE
         self.assertGreaterEqual(copied, total["text_pages"])
         self.assertLessEqual(copied, total["text_pages"] + KEPT_TEXT_KIB * 1024 // PAGE)

@@ -22,7 +22,7 @@ class Endings(Case):
         self.assert_ok(r)
         self.assert_hits(r, 10)
         self.assertIn("exec", str(r.summary) + r.err)
-        wait_until(lambda: "second life" in t.output(), what="the second life")
+        wait_until(lambda: "second life" in t.output(), what="the second run")
         self.assertEqual(t.stop(), 7)
         self.assertIn("RESULT OK second life", t.output())
 

@@ -49,7 +49,7 @@ class Faults(Case):
             r = self.attach(t, "--function", "fault_load", "-t", UNREADABLE, "-t", READABLE % header, "-d", "1")
             self.assert_ok(r)
             # Otherwise the program would see the stub's addresses.
-            self.assertIsNone(r.summary["memory_by_calls"], "the handler of faults did not stand all the time")
+            self.assertIsNone(r.summary["memory_by_calls"], "the fault handler was not installed all the time")
             self.assert_hits(r, 500)
             self.assertTrue(all(e["fields"]["nothing"] is None for e in r.events[:100]), r.events[:3])
             self.assertTrue(all(e["fields"]["text"].endswith("ELF\x02\x01\x01") for e in r.events[:100]), r.events[:3])

@@ -89,7 +89,7 @@ class Phases(Case):
     def tool(self, t, *args, **kw):
         tool = Tool("--pid", t.pid, "--return", "*", "--count", "--no-record", *args, **kw)
         self.addCleanup(tool.kill)
-        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="signals wait")
+        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="the command to block signals")
         return tool
 
     def thousands(self):
@@ -162,7 +162,7 @@ class Phases(Case):
                 self.await_armed(tool.process, t.pid)
                 sent = time.monotonic()
                 tool.process.send_signal(signal.SIGINT)
-                wait_until(lambda: tool.said(*HEARD), what="it says that it goes")
+                wait_until(lambda: tool.said(*HEARD), what="the message that it detaches")
                 while tool.process.poll() is None:
                     tool.process.send_signal(sig)
                     time.sleep(0.01)  # a hundred signals a second
@@ -176,7 +176,7 @@ class Phases(Case):
         before = set(harness.children(os.getpid()))
         tool = Tool("--return", "*", "--count", "--no-record", "--", harness.target_path("thousands"))
         self.addCleanup(tool.kill)
-        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="signals wait")
+        wait_until(lambda: tool.process.poll() is not None or tool.takes_signals(), what="the command to block signals")
         command = wait_until(lambda: harness.children(tool.process.pid), what="the command")[0]
         sent = time.monotonic()
         with Crowding() as crowding:

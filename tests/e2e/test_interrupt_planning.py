@@ -18,7 +18,7 @@ class InterruptPlanning(Case):
         state = State(t.pid)
         command = [harness.DYNPROBE, *before, "--pid", str(t.pid), "--probe", MANY, *behind]
         tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=harness.environment())
-        wait_until(lambda: int(harness.status(tool.pid, "SigBlk"), 16) >> (number - 1) & 1, what="signals wait")
+        wait_until(lambda: int(harness.status(tool.pid, "SigBlk"), 16) >> (number - 1) & 1, what="the command to block the signal")
         tool.send_signal(number)
         out, said = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 128 + number, said)

@@ -88,7 +88,7 @@ class Languages(Case):
         program, probes = self.go_probes("regs")
         grow = f"fzf!{program.functions['runtime.newstack']:#x}"
         hit = self.same_output(self.search(), [*probes, "--probe", grow], self.load(60000))
-        self.assertTrue([p for p in hit if p["spec"] == grow], "no stack was grown: the test would hold nothing")
+        self.assertTrue([p for p in hit if p["spec"] == grow], "no stack was grown: the test tests nothing")
 
     @needs("fzf")
     def test_go_strings(self):

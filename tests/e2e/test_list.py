@@ -220,7 +220,7 @@ class Processes(ListCase):
                 modules.append(f["module"])
         self.assertEqual(modules[0], "spin")
         self.assertIn(LIBC, modules)
-        self.assertEqual(len(modules), len(set(modules)), "functions of a module stand together")
+        self.assertEqual(len(modules), len(set(modules)), "a module's functions are listed together")
         self.assert_result_ok(t)
 
     def test_a_probe_gets_what_was_said(self):

@@ -208,7 +208,7 @@ class Rules(lttng_probe.WithDaemon):
             self.assertEqual({tuple(e.fields) for e in events[at : at + len(calls)]}, {tuple(names)})
             at += len(calls)
         classes = re.findall(r'event \{\s*name = "dynprobe:foo"', metadata(self.trace_directory("s")))
-        self.assertEqual(len(classes), 3, "as many as there were different field tables")
+        self.assertEqual(len(classes), 3, "one for each different field table")
 
     def trace_directory(self, session):
         return next(d for d, _, files in os.walk(self.path(session)) if "metadata" in files)
@@ -287,7 +287,7 @@ class Filters(lttng_probe.WithDaemon):
             p = self.tool(*verb, "--pid", t.pid, "--function", "foo", "--filter", "edi ==", status=harness.OWN_FAILURE)
             self.assertIn("DP-LTTNG", p.stderr)
             self.assertIn("ilter", p.stderr)
-        self.assertEqual(self.sessions(), {}, "a session that nobody asked for is left")
+        self.assertEqual(self.sessions(), {}, "an automatic session is left")
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 

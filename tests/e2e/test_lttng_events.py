@@ -183,7 +183,7 @@ class Values(lttng_probe.WithDaemon):
             self.assertEqual(chain[0], t.site())
             self.assertTrue(caller < chain[1] < caller + 64 and main < chain[2] < main + 4096, e.line)
             self.assertEqual(e.fields["_backtrace_length"], len(chain))
-            self.assertEqual(e.fields["rsp"] & 7, 0, "the field behind a sequence is where it should be")
+            self.assertEqual(e.fields["rsp"] & 7, 0, "the field after a sequence has the right value")
         self.assertRegex(events[0].line, r"\[0\] = 0x[0-9A-F]+")
         self.end(t)
 

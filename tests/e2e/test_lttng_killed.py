@@ -48,7 +48,7 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
             self.lttng("start", name)
             return found
 
-        events = wait_until(arrived, 60, "an event of a probe that came after the kill")
+        events = wait_until(arrived, 60, "an event of a probe attached after the kill")
         self.assertEqual({e.fields["edi"] & 63 for e in events}, {5})
         self.tool("detach", "--pid", t.pid)
         self.assertEqual(harness.changed_text(t.pid), [])
@@ -82,7 +82,7 @@ class Killed(killing.Killing, lttng_probe.WithDaemon):
         self.assert_right(t)
         left = [self.one_round(target, at, prepare, *args) for at in self.instants(total, SAMPLES)]
         if harness.FULL:
-            self.assertTrue(any(left), "no kill ever came while the probe stood")
+            self.assertTrue(any(left), "no kill came while the probe was installed")
 
     PROBE = ("--function", "foo", "-t", "reg:edi", *SELDOM, "--session", "s")
 

@@ -43,7 +43,7 @@ class Relay(lttng_probe.WithDaemon):
         self.relayd()
         t = self.spin(delay=1000)
         with self.running(t, "--function", "foo", "-t", "reg:edi", "--session", "now", "--live=200ms") as r:
-            wait_until(lambda: "to view them" in self.so_far(), 30, "dynprobe to say how to read it")
+            wait_until(lambda: "to view them" in self.so_far(), 30, "dynprobe to print how to read the session")
             url = re.search(r"babeltrace2 --input-format=lttng-live (\S+)", self.said(self.so_far()))[1]
             reader = lttng_env.LiveReader(url, self.path("live.txt"))
             self.addCleanup(reader.stop)

@@ -215,7 +215,7 @@ class Hung(Daemons):
         os.close(err)
         reader = os.fdopen(out, errors="replace")
         self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), reader.close()))
-        wait_until(lambda: p.poll() is not None or in_write_to_stderr(p.pid), 30, "dynprobe to say its first word")
+        wait_until(lambda: p.poll() is not None or in_write_to_stderr(p.pid), 30, "dynprobe to write its first output")
 
         def go():
             text = reader.read()

@@ -491,7 +491,7 @@ class Ill(SessionCase):
         (child,) = wait_until(lambda: harness.children(p.pid), 20, "the conversation")
         os.kill(child, signal.SIGINT)
         time.sleep(0.05)  # long enough to end
-        self.assertEqual(harness.children(p.pid), [child], "Ctrl-C does not end it under the tool's feet")
+        self.assertEqual(harness.children(p.pid), [child], "Ctrl-C must not end the child before the tool")
         p.kill()
         p.wait()
         wait_until(lambda: not os.path.exists(f"/proc/{child}") or (harness.status(child, "State") or "Z")[0] == "Z", 20, "the child to end with its tool")
@@ -693,7 +693,7 @@ class Network(SessionCase):
         self.sessiond()
         self.refused("--session", "s", "--set-url", "net://127.0.0.1", "open", "enable", "foo", "start", says=["start lttng-relayd", "net://127.0.0.1"])
         self.refused("--session", "s", "--live", 1000000, "open", "enable", "foo", "start", says=["start lttng-relayd", "127.0.0.1"])
-        self.assertEqual(self.sessions(), {}, "what was made for nothing is gone")
+        self.assertEqual(self.sessions(), {}, "the unused session is destroyed")
 
     def test_a_hung_relay_daemon(self):
         relay = self.relayd()

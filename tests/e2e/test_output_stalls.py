@@ -49,7 +49,7 @@ class OutputStalls(Case):
     def answered(self, p, sig):
         if sig:
             p.send_signal(sig)
-        wait_until(self.clean, what="the probes to be out")
+        wait_until(self.clean, what="the probes to be removed")
         self.assertIsNone(p.poll(), "it waits for its reader")
 
     def test_a_signal_takes_the_probes_out_and_the_events_come_when_they_are_read(self):

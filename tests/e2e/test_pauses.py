@@ -67,7 +67,7 @@ class Pauses(Case):
                 self.assertLessEqual(stops["given_up"], stops["stops"])
                 self.assertGreaterEqual(stops["held_ns"], longest)
                 self.assertLessEqual(longest, end - begin)
-        self.assertGreaterEqual(within, ROUNDS * 3 // 4, "what the machine's host takes hits a round or two, not most of them")
+        self.assertGreaterEqual(within, ROUNDS * 3 // 4, "the machine's host may disturb a round or two, not most of them")
 
     def test_calm(self):
         self.check(1, "--function", "f1234*")

@@ -30,7 +30,7 @@ class Pending(harness.Case):
         return self.target("loads", library, mode)
 
     def said(self, p):
-        wait_until(lambda: os.path.exists(p.events) or p.poll() is not None, what="dynprobe to begin")
+        wait_until(lambda: os.path.exists(p.events) or p.poll() is not None, what="dynprobe to start")
         return super().said(p) if os.path.exists(p.events) else ""
 
     def wait_for(self, p, text, n=1):
@@ -184,7 +184,7 @@ class Pending(harness.Case):
         wait_until(lambda: t.blocked_in(202), what="the loader to wait")  # futex
         p.kill()
         p.wait()
-        wait_until(lambda: "OPENED" in t.output(), what="the loader to go on alone")
+        wait_until(lambda: "OPENED" in t.output(), what="the loader to continue alone")
         self.assertLess(self.ask(t, "CLOSED"), 0.9)  # no wait any more: two waits would take 2 s
         self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
         self.assert_clean(t.pid)

@@ -97,7 +97,7 @@ class Again(harness.Case):
     def again(self, *modules, options=()):
         loads = [word for m in modules for word in ("--module-load", m)]
         p = harness.tool("pmodule", "run", self.path("a.dps"), "-o", self.path("b.dps"), "--module-timeout", 20000, *options, *loads, status=0)
-        self.assertEqual(p.stdout, self.path("b.dps") + "\n", "it says what it has written")
+        self.assertEqual(p.stdout, self.path("b.dps") + "\n", "it prints what it has written")
         return self.whole("b.dps"), p.stderr
 
     def test_what_a_module_said_goes_and_what_others_said_stays(self):
@@ -120,7 +120,7 @@ class Again(harness.Case):
         self.assertEqual(wanted(b), wanted(before))
         self.assertEqual(wanted(b)["summary"], "summed up by second")
         self.assertIn("made_by_second", [c["name"] for c in wanted(b)["children"]])
-        self.assertIn("first.always", b["attributes"], "what dynprobe knows itself stays, too")
+        self.assertIn("first.always", b["attributes"], "dynprobe's own data stays, too")
         self.assertEqual(set(before["attributes"]) - set(b["attributes"]), {"first.once"})
 
     def test_a_program_that_was_built_again_has_no_types_for_the_old_snapshot(self):

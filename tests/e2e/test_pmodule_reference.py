@@ -112,7 +112,7 @@ class Reference(harness.Case):
             core = binutils.core_of_crash(self.path("core"), t.path, "crash")
             _, _, dead = self.snapshot("core", "--core", core)
             at_work = self.snapshot("live", t.pid, options="at_work,1")[2]
-            self.assertEqual(live - at_work, set(), "a program at work has it all without --fault-thread")
+            self.assertEqual(live - at_work, set(), "a running program passes all checks without --fault-thread")
             Reference.done = {name.replace("pmap_entry:", "pmap entry:").replace("pmap_entry.", "pmap entry.") for name in live | dead}
         return Reference.done
 
@@ -128,7 +128,7 @@ class Reference(harness.Case):
         missing = {name: c for name in self.everything() for c in twins(name) if c not in known}
         self.assertEqual(missing, {})
         of_lua = {c for name in self.everything() for c in twins(name)}
-        self.assertEqual(known - of_lua - set(C_ONLY), set(), "functions of C that Lua does not have, and nobody says why")
+        self.assertEqual(known - of_lua - set(C_ONLY), set(), "functions of C that Lua does not have, without a reason")
 
     @harness.needs("gdb")
     def test_every_name_stands_in_the_reference(self):
@@ -148,9 +148,9 @@ class Reference(harness.Case):
         self.assertEqual((a["reference.int"], a["reference.text"]), (1 << 62, "last"))
         self.assertIn("reference-class", s["classifiers"])
         self.assertEqual(s["tags"], ["reference-tag"])
-        self.assertNotIn("truncated", s["classifiers"], "to look at a value is not to leave something out")
+        self.assertNotIn("truncated", s["classifiers"], "reading a value must not omit anything")
         self.assertEqual([n["text"] for n in s["notes"] if n.get("module") == "reference"][:3], ["one of 2", "100%", "worst"])
-        self.assertEqual(a["pmodule.reference.discarded"], 5, "JSON that is none, at each kind of object")
+        self.assertEqual(a["pmodule.reference.discarded"], 5, "invalid JSON, at each kind of object")
         self.assertIn("reference: logged 7\n", said)
         self.assertIn("reference: logged 100%\n", said)
         self.assertEqual((said.count("reset is called"), said.count("unload is called")), (0, 1))

@@ -58,7 +58,7 @@ class Profile(Case):
         t = self.target("deep")
         ticks = t.cpu_ticks()
         p = self.start("--pid", t.pid, "--profile", HZ, "--by", "backtrace")
-        harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.5 * os.sysconf("SC_CLK_TCK"), what="half a second of the processor")
+        harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.5 * os.sysconf("SC_CLK_TCK"), what="half a second of processor time")
         r = self.finish(p)
         self.assert_ok(r)
         rows = r.answers
@@ -147,7 +147,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
         for name in ("burn_a", "burn_b"):
             took = float(re.search(f"^{name} (.*)", r.out, re.M)[1])
             self.assertLessEqual(hits[name], took * HZ + 3, hits)
-            self.assertGreater(hits[name], 0, f"{hits}: how many depends on when the tool, which wants a processor too, has seen the library")
+            self.assertGreater(hits[name], 0, f"{hits}: the number depends on how soon the tool sees the library")
         self.assertGreater(hits["PyEval"], 0.05 * HZ, hits)
 
     def test_a_command_does_not_begin_before_its_samples_can_be_kept(self):

@@ -44,7 +44,7 @@ class Uring(Programs):
                 t = self.uring(polled)
                 harness.wait_until(lambda: len(self.workers(t)) > 2 + polled, what="the kernel's threads to start")  # noqa: B023
                 yield t
-                harness.wait_until(lambda: len(self.workers(t)) > 2 + polled, what="the kernel's threads to go on")  # noqa: B023
+                harness.wait_until(lambda: len(self.workers(t)) > 2 + polled, what="the kernel's threads to continue")  # noqa: B023
                 self.assert_clean(t.pid)
                 self.assert_result_ok(t)
 

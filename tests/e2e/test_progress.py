@@ -92,7 +92,7 @@ class Progress(Case):
         self.assertLess(re.search(said, r.err).start(), r.err.index("ended by") if "ended by" in r.err else len(r.err))
         self.assertGreater(places, 20000)
         self.assertEqual((pages, 7000000), (total["text_pages"], total["together_ns"]))
-        self.assertLess(abs(ms - total["install_ns"] / 1e6), 10, "chance decides which neighbours give way")
+        self.assertLess(abs(ms - total["install_ns"] / 1e6), 10, "which neighbours are evicted is random")
         for args in (("--function", "f1234*"), ("--function", "*", "-q")):
             self.assertNotIn("ms to remove", self.attach(t, *args, "--count", "-d", "0.1").err)
         self.assert_result_ok(t)

@@ -57,7 +57,7 @@ class Report(harness.Case):
         b = self.browse(page)
         self.assertEqual([u for u in b.requests if not u.startswith("file://" + self.dir)], [])
         b.run("[...document.querySelectorAll('#tabs button')].find((x) => x.dataset.tab === 'process').click()")
-        self.assertIn(NASTY, b.run("document.getElementById('body').textContent"), "it is there, as text")
+        self.assertIn(NASTY, b.run("document.getElementById('body').textContent"), "it is shown as text")
         self.assertIsNone(b.run("window.broken"))
         self.assertEqual(b.errors, [])
 

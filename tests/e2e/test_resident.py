@@ -150,7 +150,7 @@ class Verbs:
         self.assertEqual(list(new[0]["fields"]), ["edi", "backtrace", "s"])
         self.assertEqual({e["probe"] for e in r.events}, {"caller", "mine", "mine_2"})
         calls = [int(e["fields"]["edi"], 16) for e in r.events if e["probe"] != "caller"]
-        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))), "a hit was missed, or seen twice")
+        self.assertEqual(calls, list(range(calls[0], calls[0] + len(calls))), "a hit is missing or repeated")
         self.tool("detach", "--pid", t.pid)
         self.end(t, before)
 
@@ -207,7 +207,7 @@ class Verbs:
             if interrupted:
                 break
             self.tool("detach", *pids)
-        self.assertTrue(interrupted, "50 signals in vain")
+        self.assertTrue(interrupted, "50 signals without effect")
         self.assertIn("DP-INTERRUPTED", p.stderr.read())
         for t, state in zip(targets, before):
             self.assertEqual(self.states(t), {})

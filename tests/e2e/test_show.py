@@ -137,7 +137,7 @@ class Show(harness.Case):
         self.assertEqual(texts[head[6][0] - 1], found["application"])
         self.assertEqual([fields(thread)[1][0] // 2 for thread in threads], [thread["tid"] for thread in found["threads"]])
         self.assertEqual([len(fields(thread).get(16, [])) for thread in threads], [len(thread["frames"]) for thread in found["threads"]])
-        self.assertEqual(len(set(texts)), len(texts), "a text stands there twice")
+        self.assertEqual(len(set(texts)), len(texts), "a string occurs twice")
 
     KINDS = "bottom ll ull flt dbl ldbl cflt cdbl cldbl string enum tuple array fn reference".split()
     PLACES = "local parameter global tls child".split()

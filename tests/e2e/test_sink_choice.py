@@ -36,7 +36,7 @@ class Choice(lttng_probe.Case):
         self.session("cur", "other:*", "dynprobe:bar", ["*", "--loglevel=TRACE_ERR"])
         self.set_current("cur")
         self.assertEqual(self.choose(t), ("ring", "the current LTTng session 'cur' has no rule for it"))
-        self.assertFalse([p for p in maps() if "lttng" in p], "LTTng came into a process that nobody wanted it in")
+        self.assertFalse([p for p in maps() if "lttng" in p], "LTTng was loaded without need")
         self.lttng("enable-event", "-u", "-s", "cur", "-c", "c", "dynprobe:f*")
         self.assertEqual(self.choose(t), ("cur", "its rules already include dynprobe:*"))
         self.assertEqual(self.choose(t, "--function", "caller")[0], "ring")
@@ -55,7 +55,7 @@ class Choice(lttng_probe.Case):
         self.assertEqual(self.choose(t, "--session", "new"), ("new", "created for this run"))
         name, why = self.choose(t, "--sink", "lttng")
         self.assertRegex(name, r"dynprobe-spin-\d{8}-\d{6}")
-        self.assertEqual(sorted(self.sessions()), ["cur"], "sessions that were made for a run end with it")
+        self.assertEqual(sorted(self.sessions()), ["cur"], "sessions that were created for a run must end with it")
         self.assert_contiguous(self.calls(self.events("cur")[:50]))
         self.assert_result_ok(t)
 

@@ -38,7 +38,7 @@ class SmallContainer(Case):
     def group(self, limit):
         found = own_group()
         if not found:
-            self.skipTest("no control group with the memory controller can be made below that of the test")
+            self.skipTest("cannot create a control group with the memory controller below the test's")
         version, parent = found
         folder = os.path.join(parent, f"dynprobe-test-{os.getpid()}-{self.count}")
         self.count += 1
@@ -75,7 +75,7 @@ class SmallContainer(Case):
     def rest(self, t, tool):
         """Makes the other calls, and then lets the tool continue. Returns the probe's part of the summary."""
         os.kill(t.pid, signal.SIGUSR2)
-        self.assertEqual(t.process.wait(300), 0, "killed, for want of memory")
+        self.assertEqual(t.process.wait(300), 0, "killed by the OOM killer")
         self.assertIn("RESULT OK", t.output())
         os.kill(tool.pid, signal.SIGCONT)
         return self.finish(tool, None).summary["probes"][0]

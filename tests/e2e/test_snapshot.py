@@ -64,7 +64,7 @@ class Snapshot(Case):
                 self.assertIn("mine", json.dumps(s["classifiers"]))
                 self.assertIn("4711", json.dumps(s["attributes"]))
                 self.assertEqual(number(s["attributes"]["snapshot.pause.us"]), number(s["pause_ns"]) // 1000)
-                self.assertNotIn("PATH=", json.dumps(s), "the environment may hold secrets")
+                self.assertNotIn("PATH=", json.dumps(s), "the environment may contain secrets")
                 self.assertEqual(s["argv"][1:], ["6", "5", "0"])
                 self.assertEqual(children(t.pid), [])
         self.assert_unharmed(t)
@@ -124,8 +124,8 @@ class Snapshot(Case):
             a = self.read(self.take(t.pid))["attributes"]
             if number(a["snapshot.holds"]) > 1:
                 break
-        self.assertGreater(number(a["snapshot.holds"]), 1, "all was thought about while the threads stood")
-        self.assertGreater(number(a["snapshot.held.us"]), number(a["snapshot.pause.us"]), "the longest of several is not their sum")
+        self.assertGreater(number(a["snapshot.holds"]), 1, "all work was done while the threads were stopped")
+        self.assertGreater(number(a["snapshot.held.us"]), number(a["snapshot.pause.us"]), "the longest of several must not be their sum")
         self.assertGreaterEqual(number(a["snapshot.holds.vain"]), 0)
 
     def test_no_call_of_the_program_is_interrupted(self):
@@ -203,7 +203,7 @@ class Snapshot(Case):
             self.assertEqual(r.status, OWN_FAILURE)
             self.assertIn("DP-OUTPUT", r.err)
         self.assertEqual(tool("snapshot", gone.pid, cwd="/proc").stderr.count("DP-OUTPUT"), 1)
-        self.assertEqual([n for n in os.listdir(self.dir) if ".dps" in n or "dynprobe" in n], [], "nothing of the try is left")
+        self.assertEqual([n for n in os.listdir(self.dir) if ".dps" in n or "dynprobe" in n], [], "the failed attempt must leave no file")
 
     def test_names_that_the_program_chose_do_not_turn_or_break_our_lines(self):
         t = self.crowd(1, 2)

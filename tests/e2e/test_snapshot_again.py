@@ -38,7 +38,7 @@ class Again(Case):
             self.assertEqual(members["motto"]["text"], "known by heart")
             ticks.append(int(members["ticks"]["value"]))
             self.assertTrue(any(f["symbol"] == "main" for x in s["threads"] for f in x["frames"]))
-        self.assertEqual(ticks, sorted(set(ticks)), "the program went on between them")
+        self.assertEqual(ticks, sorted(set(ticks)), "the program ran between them")
 
     def test_a_module_that_came_between_two_snapshots_is_in_the_second(self):
         t = self.spawn("python3", "-c", GROWS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

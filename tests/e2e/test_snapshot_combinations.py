@@ -28,10 +28,10 @@ class Combinations(harness.Case):
         shots = self.shots()
         self.assertEqual(len(shots), 1, str(r))
         thread = shots[0]["threads"][0]
-        self.assertEqual([x["tid"] for x in shots[0]["threads"] if x.get("is_fault")], [thread["tid"]], "one has hit; another's trap of ours is no fault")
+        self.assertEqual([x["tid"] for x in shots[0]["threads"] if x.get("is_fault")], [thread["tid"]], "one thread has hit; our trap in another is not a fault")
         (event,) = [e for e in r.events if int(str(e["fields"]["snapshot_id"]), 0)]
         self.assertEqual((thread["tid"], int(shots[0]["id"][-12:], 16)), (event["tid"], int(str(event["fields"]["snapshot_id"]), 0)))
-        self.assertFalse([f for f in thread["frames"] if "dynprobe" in f.get("module", "")], "no frame of ours")
+        self.assertFalse([f for f in thread["frames"] if "dynprobe" in f.get("module", "")], "no frame may be ours")
         return thread["frames"]
 
     def test_the_number_of_snapshots_is_of_the_run_and_each_hit_is_accounted_for(self):

@@ -26,7 +26,7 @@ class SnapshotAsGdb(Case):
             calls = [open(f"/proc/{t}/syscall").read().split()[0] for t in tasks]
             return len(tasks) >= threads and {harness.status(t, "State")[0] for t in tasks} == {"S"} and "running" not in calls
 
-        harness.wait_until(rest, what="the program to come to rest")
+        harness.wait_until(rest, what="the program to sleep")
 
     def same(self, p, least, passing="none"):
         """`passing`: a variable that may change between gdb's stop and ours."""

@@ -33,9 +33,9 @@ class Hits(harness.Case):
         thread = shot["threads"][0]
         self.assertTrue(thread["is_fault"])
         self.assertEqual(thread["tid"], event["tid"])
-        self.assertNotIn("kernel_frames", thread, "what it waits in is ours, not the program's")
+        self.assertNotIn("kernel_frames", thread, "it waits in our code, not in the program's")
         names = [f.get("symbol") for f in thread["frames"]]
-        self.assertEqual(names[0], "foo", "no frame of ours is above it")
+        self.assertEqual(names[0], "foo", "no frame above it may be ours")
         self.assertEqual(int(thread["frames"][0]["pc"], 16), t.site("foo"))
         self.assertIn("start_thread", names)
         self.assertFalse(thread["frames"][0]["instruction"].startswith("jmp"), "the program's own instruction, not our jump")
@@ -59,7 +59,7 @@ class Hits(harness.Case):
         self.assertEqual(len(self.files()), 2)
         self.assertIn("2 snapshots taken", r.err)
         self.assertRegex(r.err, r"[1-9]\d* beyond the limits")
-        self.assertGreater(len(ids), 2, "hits without a snapshot are events all the same")
+        self.assertGreater(len(ids), 2, "hits without a snapshot must still be events")
         self.assert_result_ok(t)
 
     def test_a_tool_killed_in_the_middle_leaves_nobody_waiting(self):
@@ -78,7 +78,7 @@ class Hits(harness.Case):
         p.send_signal(signal.SIGSTOP)
         self.addCleanup(p.kill)
         before = t.cpu_ticks()
-        harness.wait_until(lambda: t.cpu_ticks() > before + 20, what="the program to go on")
+        harness.wait_until(lambda: t.cpu_ticks() > before + 20, what="the program to continue")
         p.send_signal(signal.SIGCONT)
         r = self.finish(p)
         self.assert_ok(r)
@@ -120,7 +120,7 @@ class Hits(harness.Case):
             self.addCleanup(t.stop)
         pids = [x for t in targets for x in ("--pid", t.pid)]
         p = self.start(*pids, "-v", "--function", "libc.so.6!printf", "--snapshot", "--max-snapshots", 2, "--snapshot-interval", "1ns", "--max-pause", "30000", cwd=self.dir)
-        harness.wait_until(lambda: p.poll() is not None or (os.path.exists(p.events) and self.said(p).count("[libc.so.6]  ") == 2), what="the plan, which is shown when all stand")
+        harness.wait_until(lambda: p.poll() is not None or (os.path.exists(p.events) and self.said(p).count("[libc.so.6]  ") == 2), what="the plan, which is shown when all probes are installed")
         for _, debug in made:
             os.unlink(debug)  # a later search for it fails
         for t in targets:

@@ -64,13 +64,13 @@ class Threads(Case):
         wait_until(lambda: t.state() == "T", what="the stop")
         p = self.start_attached(t, "--function", "foo")
         time.sleep(0.2)  # it must not start to run meanwhile
-        wait_until(lambda: t.state() == "T", what="the target to stand again")  # it needs a processor for that
+        wait_until(lambda: t.state() == "T", what="the target to stop again")  # it needs a processor for that
         os.kill(t.pid, signal.SIGCONT)
         self.await_output(p)
         os.kill(t.pid, signal.SIGSTOP)
         wait_until(lambda: t.state() == "T", what="the stop")
         self.finish(p)
-        wait_until(lambda: t.state() == "T", what="the target to stand again")
+        wait_until(lambda: t.state() == "T", what="the target to stop again")
         self.assert_clean(t.pid)
         os.kill(t.pid, signal.SIGCONT)
         self.assert_result_ok(t)

@@ -71,8 +71,8 @@ class Uprobe(Case):
         self.await_events(p, "caller", 10)
         r = self.finish(p)
         self.assertIn("retired", str(r.lines) + r.err, str(r))
-        self.assertIn("caller", {e["probe"] for e in r.events[-5:]}, "the other probe goes on")
-        wait_until(lambda: not harness.changed_text(t.pid), what="clean text")
+        self.assertIn("caller", {e["probe"] for e in r.events[-5:]}, "the other probe continues")
+        wait_until(lambda: not harness.changed_text(t.pid), what="the original text")
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 

@@ -49,7 +49,7 @@ class Wildcards(Case):
     def test_windows_alone_are_written_in_turns(self):
         placed, held = self.run_on("thousands", "--tactic", "window", "--probe", "f1*+8")
         self.assertGreater(placed, FUNCTIONS // 3)
-        self.assertGreater(len(held), 1, "all of them in one hold")
+        self.assertGreater(len(held), 1, "all of them were written in one hold")
 
 
 if __name__ == "__main__":
