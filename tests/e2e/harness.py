@@ -293,7 +293,7 @@ class Case(unittest.TestCase):
     def let_run(self, *targets, steps=150):
         """Waits until each of these programs (default: all that the test started and that still run) has worked for so many steps."""
         for t, before in [(t, t.steps()) for t in targets or self.targets if t.alive()]:
-            wait_until(lambda: not t.alive() or t.steps() >= before + steps, what=f"{t.path} to go on")  # noqa: B023
+            wait_until(lambda: not t.alive() or t.steps() >= before + steps, what=f"{t.path} to continue")  # noqa: B023
             self.assertTrue(t.alive(), f"the target ended: {t.process.returncode}\n{t.output()[-500:]}\n{t.errors()[-500:]}")
 
     # -- running dynprobe

@@ -5,7 +5,7 @@
 usage: run.py [--torture FILE] [--seconds S] [--seed X] [--batch N] [--keep DIR] [--markdown FILE] [PROGRAM...]
 
 Each program runs once undisturbed, then again and again under torture for its share of the time; everything that it puts out is
-compared. What differs is kept in DIR: the outputs, and the batches of instructions that stood meanwhile, for `torture --replay`.
+compared. What differs is kept in DIR: the outputs, and the batches of instructions that were probed, for `torture --replay`.
 """
 
 import argparse

@@ -55,7 +55,7 @@ Test(returns, every_instruction_and_every_ret_is_found)
 
 Test(returns, a_jump_out_is_a_tail_call_and_one_to_the_own_start_a_loop)
 {
-	/* jmp 0x401000 - itself; jmp far away; jmp behind the end */
+	/* jmp 0x401000 - itself; jmp far away; jmp past the end */
 	static const uint8_t code[] = {0xeb, 0xfe, 0xe9, 0, 0, 0x10, 0, 0xeb, 0x00};
 	struct world w = {0};
 	walk_code(&w, code, sizeof(code));
