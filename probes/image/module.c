@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t last_id;
+
 struct dp_module *dp_module_create(const char *path, const char *root, struct dp_elf *elf)
 {
 	bool changed;
@@ -15,6 +17,7 @@ struct dp_module *dp_module_create(const char *path, const char *root, struct dp
 		dp_elf_destroy(elf);
 		return NULL;
 	}
+	m->id = ++last_id;
 	const char *slash = strrchr(m->path, '/');
 	m->name = slash ? m->path + (slash - m->path) + 1 : m->path;
 	m->root = root;

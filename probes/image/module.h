@@ -22,6 +22,7 @@ struct dp_pads {
 #define DP_CALLED_MAX 2u
 
 struct dp_module {
+	uint64_t id; /* from 1; no other module of any image has had it */
 	char *path, *name;
 	char *called[DP_CALLED_MAX]; /* only of the executable: further names, or NULL; module_names.c */
 	dp_addr start, end; /* whole pages around all segments */

@@ -172,9 +172,19 @@ bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spe
 	return false;
 }
 
+static struct dp_error *resolve_selected(struct dp_image *image, struct dp_module *m, const struct dp_spec *spec,
+                                         struct dp_site *ret)
+{
+	const struct dp_function f = {dp_module_addr(m, spec->at.function), spec->at.size, spec->symbol, m};
+	return spec->symbol ? finish(spec, &f, ret) : resolve_address(image, m, spec, ret);
+}
+
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret)
 {
 	struct dp_module *m = NULL;
+	for (size_t i = 0; spec->at.module && i < image->nmodules; i++)
+		if (image->module[i]->id == spec->at.module)
+			return resolve_selected(image, image->module[i], spec, ret);
 	if (spec->module && !dp_image_has_module(image, spec))
 		return dp_candidates_no_module(image, spec);
 	if (spec->symbol)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one site that a spec names, and a spec for a site. */
+/* The one site that a spec names, and the spec of a selected place. */
 #ifndef DP_PROBES_POINT_RESOLVE_H
 #define DP_PROBES_POINT_RESOLVE_H
 
@@ -16,13 +16,18 @@ struct dp_site {
  * DP_TAG_AMBIGUOUS with the module!symbol forms; aliases of one address count once. `main` of a stripped executable is found from
  * the argument that _start passes to __libc_start_main. For an IFUNC symbol the message asks for one of its implementations. An
  * address with `module!` is an address in the file, without it one in the target. Instruction boundaries are not checked here
- * (see dp_boundaries in trampoline/).
+ * (see dp_boundaries in trampoline/). A selected place is not searched for in its own image; the function's name is then the spec's.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
 /* True if the image has a module that the spec means. A spec without a module matches any. */
 bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
 
-/* A spec for `offset` in the function: module!symbol+0x4, or module!0x1234. Malloc'ed. NULL when out of memory. */
-char *dp_image_format_place(struct dp_image *image, const struct dp_function *f, uint64_t offset);
+/*
+ * The spec of a selected place, `offset` in the function: module!symbol+0x4, or module!0x1234 if the symbol does not name it alone.
+ * Its place (struct dp_selected_at) is not known if this image has more places with that text, or if the symbol is an IFUNC:
+ * dp_image_resolve() says so.
+ */
+struct dp_error *dp_image_spec_of(struct dp_image *image, const struct dp_function *f, uint64_t offset,
+                                  struct dp_spec *ret) DP_MUST_CHECK;
 
 #endif

@@ -211,29 +211,32 @@ static const char *find_bang(const char *text)
 	return bang;
 }
 
-static struct dp_error *parse(const char *text, struct dp_spec *spec)
+/* Takes the text, and the module before the '!'. The rest of the text is left. */
+static struct dp_error *begin(const char *text, const char *bang, struct dp_spec *spec, struct dp_spec_part *left)
 {
 	DP_TRY(check_characters(text));
+	*left = (struct dp_spec_part){text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
 	spec->text = strdup(text);
-	if (!spec->text)
+	spec->module = bang ? strndup(text, left->at - 1) : NULL;
+	if (!spec->text || (bang && !spec->module))
 		return dp_error_nomem();
+	return bang == text ? dp_spec_wrong(text, 0, "a module is missing before the '!'") : NULL;
+}
+
+static struct dp_error *parse(const char *text, struct dp_spec *spec)
+{
 	const size_t prefix = dtrace_prefix(text);
+	struct dp_spec_part p;
+	bool taken;
+	DP_TRY(begin(text, prefix ? NULL : find_bang(text), spec, &p));
 	if (prefix)
 		return parse_dtrace(text, prefix, spec);
-	const char *bang = find_bang(text);
-	struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
-	if (bang == text)
-		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
-	spec->module = bang ? strndup(text, p.at - 1) : NULL;
-	if (bang && !spec->module)
-		return dp_error_nomem();
-	bool source;
-	DP_TRY(dp_spec_call(p, false, spec, &source));
-	if (source)
+	DP_TRY(dp_spec_call(p, false, spec, &taken));
+	if (taken)
 		return NULL;
 	DP_TRY(cut_point(&p, spec));
-	DP_TRY(dp_spec_source(p, spec, &source));
-	return source ? NULL : place(p, spec);
+	DP_TRY(dp_spec_source(p, spec, &taken));
+	return taken ? NULL : place(p, spec);
 }
 
 static struct dp_error *finish(struct dp_error *err, struct dp_spec *spec, struct dp_spec *ret)
@@ -254,16 +257,8 @@ struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret)
 static struct dp_error *parse_usdt(const char *text, struct dp_spec *spec)
 {
 	static const char usdt[] = "usdt:";
-	struct dp_spec_part p = {text, 0, strlen(text)};
-	const char *bang = memrchr(text, '!', p.end);
-	DP_TRY(check_characters(text));
-	spec->text = strdup(text);
-	p.at = bang ? (size_t)(bang - text) + 1 : 0;
-	spec->module = bang ? strndup(text, p.at - 1) : NULL;
-	if (!spec->text || (bang && !spec->module))
-		return dp_error_nomem();
-	if (bang == text)
-		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
+	struct dp_spec_part p;
+	DP_TRY(begin(text, strrchr(text, '!'), spec, &p));
 	p.at += strncmp(text + p.at, usdt, sizeof(usdt) - 1) ? 0 : sizeof(usdt) - 1;
 	return dp_spec_marker(p, spec);
 }
@@ -274,25 +269,24 @@ struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret)
 	return finish(parse_usdt(text, &spec), &spec, ret);
 }
 
-static struct dp_error *parse_call(const char *text, struct dp_spec *spec)
-{
-	const char *bang = memrchr(text, '!', strlen(text));
-	const struct dp_spec_part p = {text, bang ? (size_t)(bang - text) + 1 : 0, strlen(text)};
-	bool call;
-	DP_TRY(check_characters(text));
-	spec->text = strdup(text);
-	spec->module = bang ? strndup(text, p.at - 1) : NULL;
-	if (!spec->text || (bang && !spec->module))
-		return dp_error_nomem();
-	if (bang == text)
-		return dp_spec_wrong(text, 0, "a module is missing before the '!'");
-	return dp_spec_call(p, true, spec, &call);
-}
-
 struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret)
 {
 	struct dp_spec spec = {0};
-	return finish(parse_call(text, &spec), &spec, ret);
+	struct dp_spec_part p;
+	bool call;
+	struct dp_error *err = begin(text, strrchr(text, '!'), &spec, &p);
+	return finish(err ? err : dp_spec_call(p, true, &spec, &call), &spec, ret);
+}
+
+struct dp_error *dp_spec_copy(const struct dp_spec *from, struct dp_spec *ret)
+{
+	struct dp_spec spec = *from;
+	char **const part[] = {&spec.text,     &spec.module,   &spec.symbol, &spec.file,
+	                       &spec.function, &spec.provider, &spec.marker, &spec.call};
+	bool failed = false;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++)
+		failed |= *part[i] && !(*part[i] = strdup(*part[i]));
+	return finish(failed ? dp_error_nomem() : NULL, &spec, ret);
 }
 
 bool dp_spec_is_pattern(const char *text)

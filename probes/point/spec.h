@@ -23,8 +23,16 @@ enum dp_point {
 	DP_POINT_RETURN, /* every ret and every tail jump */
 	DP_POINT_ALL,    /* entry, every instruction, every return */
 };
+/*
+ * Where a selected place is. It holds no pointers: a target's image may be read again between selecting and resolving. It is valid in
+ * the image that has the module with this id; in any other, the place is found again by the spec's module, symbol and value.
+ */
+struct dp_selected_at {
+	uint64_t module;         /* struct dp_module's id; 0: not known */
+	uint64_t function, size; /* the symbol's address in the file, and its function's bytes (0: unknown); unused for an address */
+};
 struct dp_spec {
-	char *text;     /* as typed */
+	char *text;     /* as typed; of a selected place: for display and the manifest */
 	char *module;   /* NULL if not given; may be a pattern */
 	char *symbol;   /* NULL for an address */
 	uint64_t value; /* the address, or the offset from the symbol (0 if not given) */
@@ -38,12 +46,14 @@ struct dp_spec {
 	bool has_line;
 	char *provider, *marker; /* usdt:PROVIDER:MARKER; may be patterns */
 	char *call;              /* syscall:NAME, may be a pattern; `point` ENTRY or RETURN restricts it. Only cli/ expands it */
+	struct dp_selected_at at; /* dp_image_spec_of() */
 };
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 /* Parses the argument of --usdt: usdt:PROVIDER:NAME or PROVIDER:NAME, optionally with module! before it. */
 struct dp_error *dp_spec_parse_usdt(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
 /* Parses the argument of --syscall: NAME or a pattern, optionally with module! before it and :entry or :exit after it. */
 struct dp_error *dp_spec_parse_call(const char *text, struct dp_spec *ret) DP_MUST_CHECK;
+struct dp_error *dp_spec_copy(const struct dp_spec *from, struct dp_spec *ret) DP_MUST_CHECK;
 void dp_spec_fini(struct dp_spec *spec);
 /* True if the text contains one of fnmatch's special characters. False for NULL. */
 bool dp_spec_is_pattern(const char *text);

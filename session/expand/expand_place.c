@@ -76,11 +76,7 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 	p->entry = old->entry;
 	p->leaves = old->leaves;
 	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
-	if (!p->name)
-		return dp_error_nomem();
-	DP_TRY((old->spec.provider ? dp_spec_parse_usdt : dp_spec_parse)(old->spec.text, &p->spec));
-	p->spec.point = old->spec.point;
-	return NULL;
+	return p->name ? dp_spec_copy(&old->spec, &p->spec) : dp_error_nomem();
 }
 
 /* ---- one place ----------------------------------------------------------------------------------------------------- */
@@ -109,16 +105,15 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 {
 	struct dp_probe *p;
 	DP_TRY(add_like(x, from, at->when, &p));
-	dp_auto_free char *text = dp_image_format_place(x->image, at->f, at->offset);
 	p->selected = true;
 	p->entry = at->point == DP_POINT_ENTRY;
 	p->leaves = at->point == DP_POINT_RETURN;
 	p->name = name_of(at); /* made unique when all probes are known */
 	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
-	if (!text || !p->name || (at->bound && !p->build_id))
+	if (!p->name || (at->bound && !p->build_id))
 		return dp_error_nomem();
 	*ret = p;
-	return dp_spec_parse(text, &p->spec);
+	return dp_image_spec_of(x->image, at->f, at->offset, &p->spec);
 }
 
 struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_error *why)

@@ -26,12 +26,10 @@ static void move_probe(struct dp_probe *to, struct dp_probe *from)
 {
 	struct dp_spec typed = to->spec;
 	struct dp_expr *when = to->when;
-	char *text = from->spec.text;
 	to->when = from->when; /* it may have a conditional jump's condition as well */
 	from->when = when;
 	to->spec = from->spec;
-	to->spec.text = typed.text;
-	typed.text = text;
+	to->spec.text = dp_take(typed.text, from->spec.text);
 	from->spec = typed;
 	to->entry = from->entry;
 	to->leaves = from->leaves;

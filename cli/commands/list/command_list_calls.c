@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* list 'syscall:NAME': the places that make system calls. */
-#include "base/cleanup.h"
 #include "cli/commands/list/command_list.h"
 #include "session/code/call_sites.h"
 #include "output/format/put.h"
@@ -49,10 +48,9 @@ static void put_json(struct dp_buf *b, const struct shown *s)
 static struct dp_error *show(struct dp_image *image, struct shown *s, bool json)
 {
 	struct dp_buf b;
-	dp_auto_free char *where = dp_image_format_place(image, &s->site->function, s->site->entry - s->site->function.start.v);
-	if (!where)
-		return dp_error_nomem();
-	s->where = where;
+	struct dp_spec spec;
+	DP_TRY(dp_image_spec_of(image, &s->site->function, s->site->entry - s->site->function.start.v, &spec));
+	s->where = spec.text;
 	dp_buf_init(&b);
 	if (json)
 		put_json(&b, s);
@@ -60,6 +58,7 @@ static struct dp_error *show(struct dp_image *image, struct shown *s, bool json)
 		put_text(&b, s);
 	fwrite(dp_buf_str(&b), 1, b.len, stdout);
 	dp_buf_fini(&b);
+	dp_spec_fini(&spec);
 	return NULL;
 }
 

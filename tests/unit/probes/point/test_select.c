@@ -147,19 +147,38 @@ Test(select, the_executable_answers_to_what_the_process_calls_itself)
 	dp_image_destroy(image);
 }
 
-/* ---- spelling ------------------------------------------------------------------------------------------------------ */
+/* ---- the spec of a selected place ---------------------------------------------------------------------------------- */
 
-/* The spelling of a spec must resolve to the same place. */
+static struct dp_spec spec_of(struct dp_image *image, const struct dp_function *f, uint64_t offset)
+{
+	struct dp_spec spec;
+	cr_assert_null(dp_image_spec_of(image, f, offset, &spec));
+	return spec;
+}
+
+static uint64_t resolved(struct dp_image *image, const struct dp_spec *spec)
+{
+	struct dp_site site;
+	struct dp_error *err = dp_image_resolve(image, spec, &site);
+	cr_assert_null(err, "%s: %s", spec->text, err ? err->message : "");
+	return site.addr.v;
+}
+
+/* The text names the same place again, and so does the spec without its place. */
 static void reads_back(struct dp_image *image, const char *text, uint64_t offset, const char *expected)
 {
 	struct dp_site site;
 	struct dp_error *err = resolve(image, text, &site);
 	cr_assert_null(err, "%s: %s", text, err ? err->message : "");
-	char *spelled = dp_image_format_place(image, &site.function, offset);
-	cr_assert_not_null(spelled);
-	cr_expect_str_eq(spelled, expected);
-	cr_expect_eq(address_of(image, spelled), site.function.start.v + offset, "%s", spelled);
-	free(spelled);
+	const uint64_t addr = site.function.start.v + offset;
+	struct dp_spec spec = spec_of(image, &site.function, offset);
+	cr_expect_str_eq(spec.text, expected);
+	cr_expect_eq(address_of(image, spec.text), addr, "%s", spec.text);
+	cr_expect(spec.at.module);
+	cr_expect_eq(resolved(image, &spec), addr, "%s", spec.text);
+	spec.at.module = 0;
+	cr_expect_eq(resolved(image, &spec), addr, "%s", spec.text);
+	dp_spec_fini(&spec);
 }
 
 Test(spell, a_function_by_its_name_and_an_instruction_by_its_offset)
@@ -204,8 +223,66 @@ Test(spell, a_name_that_would_be_read_otherwise_by_its_address)
 	const uint64_t at = nm_value("libh.so", "odd+1");
 	struct dp_function f = {.start = {0x10000000 + at}, .size = 1, .name = "odd+1", .module = dp_image_module(image, 0)};
 	snprintf(expected, sizeof(expected), "libh.so!0x%lx", at);
-	char *spelled = dp_image_format_place(image, &f, 0);
-	cr_expect_str_eq(spelled, expected);
-	free(spelled);
+	struct dp_spec spec = spec_of(image, &f, 0);
+	cr_expect_str_eq(spec.text, expected);
+	cr_expect_eq(resolved(image, &spec), f.start.v);
+	dp_spec_fini(&spec);
 	dp_image_destroy(image);
+}
+
+Test(spell, a_place_is_where_it_was_selected_and_found_again_in_another_image)
+{
+	struct dp_site site;
+	struct dp_image *image = functions();
+	cr_assert_null(resolve(image, "beta", &site));
+	struct dp_spec spec = spec_of(image, &site.function, 1), copy;
+	cr_assert_null(dp_spec_copy(&spec, &copy));
+	copy.symbol[0] = 'z'; /* not searched for in this image */
+	cr_expect_eq(resolved(image, &spec), site.addr.v + 1);
+	cr_expect_eq(resolved(image, &copy), site.addr.v + 1);
+	dp_image_destroy(image);
+	image = image_of("libf.so", 0x10000000);
+	cr_expect_eq(resolved(image, &spec), site.addr.v + 1, "the same image, read again");
+	dp_image_destroy(image);
+	image = image_of("libf.so", 0x20000000);
+	cr_expect_eq(resolved(image, &spec), site.addr.v + 0x10000001, "the module is elsewhere");
+	struct dp_error *err = dp_image_resolve(image, &copy, &site);
+	cr_assert(err);
+	cr_expect_eq(err->tag, DP_TAG_NO_SYMBOL);
+	dp_error_destroy(err);
+	dp_image_destroy(image);
+	dp_spec_fini(&copy);
+	dp_spec_fini(&spec);
+}
+
+/* Searching for the place is refused. */
+static void searched(struct dp_image *image, uint64_t at, const char *name, enum dp_tag tag)
+{
+	struct dp_site site;
+	const struct dp_function f = {{at}, 2, name, dp_image_module(image, 0)};
+	struct dp_spec spec = spec_of(image, &f, 0);
+	struct dp_error *err = dp_image_resolve(image, &spec, &site);
+	cr_assert(err);
+	cr_expect_eq(err->tag, tag, "%s", err->message);
+	dp_error_destroy(err);
+	dp_spec_fini(&spec);
+}
+
+Test(spell, a_place_that_its_text_does_not_name_alone_is_searched_for)
+{
+	char *maps[2], *both, path[256];
+	struct dp_image *image = functions();
+	searched(image, 0x10000000 + nm_value("libf.so", "choice"), "choice", DP_TAG_NO_SYMBOL);
+	dp_image_destroy(image);
+	snprintf(path, sizeof(path), "%s/libf.so", scratch());
+	for (unsigned i = 0; i < 2; i++)
+		maps[i] = maps_of(path, 0x10000000 + 0x10000000ULL * i);
+	cr_assert_geq(asprintf(&both, "%s%s", maps[0], maps[1]), 0);
+	cr_assert_null(dp_image_create(both, "", 0, &image));
+	cr_assert_eq(dp_image_nmodules(image), 2);
+	searched(image, 0x10000000 + nm_value("libf.so", "beta"), "beta", DP_TAG_AMBIGUOUS);
+	dp_image_destroy(image);
+	free(maps[0]);
+	free(maps[1]);
+	free(both);
 }
