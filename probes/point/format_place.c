@@ -43,10 +43,11 @@ static const struct dp_symbol *only_symbol(const struct dp_function *f)
 static struct dp_error *fill(const char *module, const char *symbol, uint64_t value, struct dp_spec *ret)
 {
 	struct dp_spec spec = {.module = strdup(module), .value = value, .has_offset = symbol && value};
+	const char *name = symbol ? symbol : "", *plus = symbol ? "+" : "";
+	const int n = symbol && !value ? asprintf(&spec.text, "%s!%s", module, symbol)
+	                               : asprintf(&spec.text, "%s!%s%s0x%llx", module, name, plus, (unsigned long long)value);
+	spec.text = n < 0 ? NULL : spec.text;
 	spec.symbol = symbol ? strdup(symbol) : NULL;
-	if (asprintf(&spec.text, !symbol ? "%s!%s0x%llx" : value ? "%s!%s+0x%llx" : "%s!%s", module, symbol ? symbol : "",
-	             (unsigned long long)value) < 0)
-		spec.text = NULL;
 	*ret = spec;
 	return spec.text && spec.module && (spec.symbol || !symbol) ? NULL : dp_error_nomem();
 }

@@ -5,21 +5,26 @@
 
 #include <stdlib.h>
 
-static bool grow(struct dp_places *l)
+struct dp_selected *dp_selection_append(struct dp_selection *l, struct dp_selected one)
 {
 	const size_t capacity = l->capacity ? 2 * l->capacity : 16;
-	struct dp_selected *grown = realloc(l->found.item, capacity * sizeof(*grown));
-	l->failed |= !grown;
-	l->found.item = grown ? grown : l->found.item;
-	l->capacity = grown ? capacity : l->capacity;
-	return grown;
+	struct dp_selected *grown = l->n < l->capacity ? l->item : realloc(l->item, capacity * sizeof(*grown));
+	if (!grown) {
+		l->failed = true;
+		dp_selected_fini(&one);
+		return NULL;
+	}
+	l->capacity = l->n < l->capacity ? l->capacity : capacity;
+	l->item = grown;
+	l->item[l->n] = one;
+	return &l->item[l->n++];
 }
 
-struct dp_selected *dp_places_add(struct dp_places *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label)
+struct dp_selected *dp_selection_add(struct dp_selection *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label)
 {
 	const dp_addr addr = dp_module_addr(m, vaddr);
 	struct dp_selected one = {.inside = inside, .label = label};
-	if (!dp_elf_executable(m->elf, vaddr) || (l->found.n == l->capacity && !grow(l))) {
+	if (!dp_elf_executable(m->elf, vaddr)) {
 		free(label);
 		return NULL;
 	}
@@ -27,8 +32,7 @@ struct dp_selected *dp_places_add(struct dp_places *l, struct dp_module *m, uint
 		one.function = (struct dp_function){.start = addr, .name = "", .module = m};
 	one.offset = addr.v - one.function.start.v;
 	one.inside |= one.offset != 0;
-	l->found.item[l->found.n] = one;
-	return &l->found.item[l->found.n++];
+	return dp_selection_append(l, one);
 }
 
 static int compare(const void *a, const void *b)
@@ -43,23 +47,17 @@ static bool same(const struct dp_selected *x, const struct dp_selected *y)
 	return x->function.start.v + x->offset == y->function.start.v + y->offset && x->marker == y->marker;
 }
 
-void dp_places_sort(struct dp_places *l)
+void dp_selection_sort(struct dp_selection *l)
 {
 	size_t n = 0;
-	if (l->found.n)
-		qsort(l->found.item, l->found.n, sizeof(*l->found.item), compare);
-	for (size_t i = 0; i < l->found.n; i++)
-		if (n && same(&l->found.item[n - 1], &l->found.item[i]))
-			dp_selected_fini(&l->found.item[i]);
+	if (l->n)
+		qsort(l->item, l->n, sizeof(*l->item), compare);
+	for (size_t i = 0; i < l->n; i++)
+		if (n && same(&l->item[n - 1], &l->item[i]))
+			dp_selected_fini(&l->item[i]);
 		else
-			l->found.item[n++] = l->found.item[i];
-	l->found.n = n;
-}
-
-void dp_places_fini(struct dp_places *l)
-{
-	dp_selection_fini(&l->found);
-	*l = (struct dp_places){0};
+			l->item[n++] = l->item[i];
+	l->n = n;
 }
 
 void dp_selected_fini(struct dp_selected *one)

@@ -16,25 +16,21 @@ struct dp_selected {
 	const struct dp_usdt *marker;    /* the USDT marker, owned by its module; or NULL */
 };
 struct dp_selection {
-	struct dp_selected *item; /* ascending addresses, no duplicates */
-	size_t n;
+	struct dp_selected *item; /* once sorted: ascending addresses, no duplicates */
+	size_t n, capacity;
+	bool failed; /* out of memory */
 };
 void dp_selection_fini(struct dp_selection *selection);
 void dp_selected_fini(struct dp_selected *one);
 
-struct dp_places {
-	struct dp_selection found;
-	size_t capacity;
-	bool failed; /* out of memory */
-};
-
+/* Takes ownership of what `one` owns; NULL if out of memory. */
+struct dp_selected *dp_selection_append(struct dp_selection *l, struct dp_selected one);
 /*
  * Adds the place at file address `vaddr`; ignores an address outside of code. Takes ownership of `label`, which may be NULL.
  * `inside`: see struct dp_selected.
  */
-struct dp_selected *dp_places_add(struct dp_places *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label);
+struct dp_selected *dp_selection_add(struct dp_selection *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label);
 /* Sorts by address and removes duplicates. */
-void dp_places_sort(struct dp_places *l);
-void dp_places_fini(struct dp_places *l);
+void dp_selection_sort(struct dp_selection *l);
 
 #endif

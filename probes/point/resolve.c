@@ -66,10 +66,8 @@ static struct dp_error *resolve_hidden_main(struct dp_module *m, const struct dp
 {
 	uint64_t vaddr;
 	DP_TRY(dp_module_find_main(m, &vaddr));
-	struct dp_function f = {.start = dp_module_addr(m, vaddr), .name = "main", .module = m};
-	const struct dp_fde *fde = dp_module_fde_at(m, vaddr);
-	if (fde)
-		f.size = fde->start + fde->size - vaddr;
+	const uint64_t size = dp_symbol_size(m, &(struct dp_symbol){.value = vaddr});
+	const struct dp_function f = {.start = dp_module_addr(m, vaddr), .size = size, .name = "main", .module = m};
 	return finish(spec, &f, ret);
 }
 

@@ -16,16 +16,17 @@ struct dp_site {
  * DP_TAG_AMBIGUOUS with the module!symbol forms; aliases of one address count once. `main` of a stripped executable is found from
  * the argument that _start passes to __libc_start_main. For an IFUNC symbol the message asks for one of its implementations. An
  * address with `module!` is an address in the file, without it one in the target. Instruction boundaries are not checked here
- * (see dp_boundaries in trampoline/). A selected place is not searched for in its own image; the function's name is then the spec's.
+ * (see dp_boundaries in trampoline/). A selected place is not searched for in its own image; the function's name is then the
+ * spec's.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
 /* True if the image has a module that the spec means. A spec without a module matches any. */
 bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
 
 /*
- * The spec of a selected place, `offset` in the function: module!symbol+0x4, or module!0x1234 if the symbol does not name it alone.
- * Its place (struct dp_selected_at) is not known if this image has more places with that text, or if the symbol is an IFUNC:
- * dp_image_resolve() says so.
+ * The spec of a selected place, `offset` in the function: module!symbol+0x4, or module!0x1234 if the symbol does not name it
+ * alone. Its parts are filled in, not parsed. Where it is (struct dp_selected_at) is left out if this image has more places with
+ * that text, or if the symbol is an IFUNC: dp_image_resolve() then searches and refuses it.
  */
 struct dp_error *dp_image_spec_of(struct dp_image *image, const struct dp_function *f, uint64_t offset,
                                   struct dp_spec *ret) DP_MUST_CHECK;

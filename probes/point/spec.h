@@ -24,12 +24,13 @@ enum dp_point {
 	DP_POINT_ALL,    /* entry, every instruction, every return */
 };
 /*
- * Where a selected place is. It holds no pointers: a target's image may be read again between selecting and resolving. It is valid in
- * the image that has the module with this id; in any other, the place is found again by the spec's module, symbol and value.
+ * Where a selected place is. It has no pointers, because a target's image may be read again between selecting and resolving: it
+ * is valid in the image that has the module with this id. In any other image, of this process or of another, the place is found
+ * again by the spec's module, symbol and value; a probe's build_id says which build of the module is needed.
  */
 struct dp_selected_at {
-	uint64_t module;         /* struct dp_module's id; 0: not known */
-	uint64_t function, size; /* the symbol's address in the file, and its function's bytes (0: unknown); unused for an address */
+	uint64_t module;         /* id of struct dp_module; 0: not known */
+	uint64_t function, size; /* with a symbol: its address in the file, and the function's bytes (0: unknown) */
 };
 struct dp_spec {
 	char *text;     /* as typed; of a selected place: for display and the manifest */

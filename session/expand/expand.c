@@ -56,8 +56,7 @@ static struct dp_error *add_exit(struct dp_expander *x, size_t from, const struc
 	        .bound = true,
 	        .when = exit->when,
 	};
-	struct dp_probe *p;
-	return exit->kind == DP_EXIT_UNSURE ? NULL : dp_expand_add(x, from, &at, &p);
+	return exit->kind == DP_EXIT_UNSURE ? NULL : dp_expand_add(x, from, &at, NULL);
 }
 
 static struct dp_error *add_insn(struct dp_expander *x, size_t from, const struct dp_function_points *fp, size_t i)
@@ -65,9 +64,8 @@ static struct dp_error *add_insn(struct dp_expander *x, size_t from, const struc
 	const struct dp_start *insn = &fp->points.insn[i];
 	const struct dp_function *part = dp_function_part(fp, insn->addr);
 	const struct dp_expand_place at = {.f = part, .offset = insn->addr - part->start.v, .bound = true};
-	struct dp_probe *p;
 	if (!insn->entered)
-		return dp_expand_add(x, from, &at, &p);
+		return dp_expand_add(x, from, &at, NULL);
 	return dp_expand_add_refused(x, from, &at,
 	                             dp_error(DP_TAG_NOT_BOUNDARY,
 	                                      "%s+0x%llx: a branch of the function leads into the middle of the instruction",
@@ -116,14 +114,13 @@ static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_p
 static struct dp_error *add_one(struct dp_expander *x, size_t from, enum dp_point point, const struct dp_function *f)
 {
 	const struct dp_probe *pattern = &x->from->probe[from];
-	struct dp_probe *p;
 	const struct dp_expand_place at = {
 	        .f = f,
 	        .offset = point == DP_POINT_PLACE ? pattern->spec.value : 0,
 	        .point = point,
 	        .plain = point == DP_POINT_PLACE ? !pattern->spec.has_offset : pattern->spec.point == DP_POINT_PLACE,
 	};
-	return dp_expand_add(x, from, &at, &p);
+	return dp_expand_add(x, from, &at, NULL);
 }
 
 static struct dp_error *add_function(struct dp_expander *x, size_t from, const struct dp_selected *s)

@@ -64,13 +64,12 @@ struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const stru
 	const struct dp_probe *pattern = &x->from->probe[from];
 	dp_auto_free char *name = dp_expand_called(s->label ? s->label : pattern->spec.symbol);
 	const struct dp_expand_place at = {.f = &s->function, .offset = s->offset, .bound = true, .called = name};
-	struct dp_probe *p;
 	if (!name)
 		return dp_error_nomem();
 	struct dp_error *wrong = check(x, s);
 	if (wrong)
 		return dp_expand_add_refused(x, from, &at, wrong);
-	DP_TRY(dp_expand_add(x, from, &at, &p));
+	DP_TRY(dp_expand_add(x, from, &at, NULL));
 	if (s->inlined && !(x->out.trace.typed[x->out.trace.nprobes - 1].inlined = strdup(s->inlined)))
 		return dp_error_nomem();
 	return s->marker && !x->from->typed[from].ncontexts ? add_arguments(s, &x->out.trace.typed[x->out.trace.nprobes - 1])

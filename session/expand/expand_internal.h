@@ -30,7 +30,7 @@ struct dp_expand_place {                 /* the site of one new probe */
 
 /* Adds a copy of probe `from`, which is not a pattern. */
 struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from) DP_MUST_CHECK;
-/* Adds one of the probes that `from` stands for. The caller must make its name unique. */
+/* Adds one of the probes that `from` stands for. The caller must make its name unique. `ret` may be NULL. */
 struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
                                struct dp_probe **ret) DP_MUST_CHECK;
 /* Adds a probe that every target refuses, so that it is counted and its reason is reported. Takes ownership of `why`. */

@@ -112,7 +112,8 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 	p->build_id = at->bound ? strdup(dp_module_build_id(at->f->module)) : NULL;
 	if (!p->name || (at->bound && !p->build_id))
 		return dp_error_nomem();
-	*ret = p;
+	if (ret)
+		*ret = p;
 	return dp_image_spec_of(x->image, at->f, at->offset, &p->spec);
 }
 

@@ -15,19 +15,19 @@ static bool is_cold(const struct dp_symbol *s)
 }
 
 static void by_symbols(struct dp_module *m, const struct dp_symbol_index *index, const struct dp_name_match *match,
-                       struct dp_places *ret)
+                       struct dp_selection *ret)
 {
 	for (size_t i = 0; i < index->n; i++) {
 		const struct dp_symbol *s = index->symbol[i];
 		if (s->type != STT_FUNC || is_cold(s) || !dp_name_match_symbol(match, s->name))
 			continue;
-		struct dp_selected *one = dp_places_add(ret, m, s->value, false, NULL);
+		struct dp_selected *one = dp_selection_add(ret, m, s->value, false, NULL);
 		if (one && !one->inside)
 			one->label = dp_demangle(s->name, true);
 	}
 }
 
-static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret)
+static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct dp_name_match match;
 	if (!dp_name_match_init(&match, spec->symbol))
@@ -43,7 +43,7 @@ static struct dp_error *by_meaning(struct dp_image *image, const struct dp_spec 
 	return NULL;
 }
 
-static void copies(struct dp_module *m, const struct dp_spec *spec, bool known, struct dp_places *ret)
+static void copies(struct dp_module *m, const struct dp_spec *spec, bool known, struct dp_selection *ret)
 {
 	struct dp_debug *debug;
 	struct dp_error *err = m->elf && !m->vdso ? dp_module_debug(m, &debug) : dp_module_failure(m);
@@ -53,7 +53,7 @@ static void copies(struct dp_module *m, const struct dp_spec *spec, bool known, 
 	dp_error_destroy(err);
 }
 
-static void find_copies(struct dp_image *image, const struct dp_spec *spec, const struct dp_site *site, struct dp_places *ret)
+static void find_copies(struct dp_image *image, const struct dp_spec *spec, const struct dp_site *site, struct dp_selection *ret)
 {
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
@@ -64,21 +64,21 @@ static void find_copies(struct dp_image *image, const struct dp_spec *spec, cons
 }
 
 /* Removes the function itself from its copies. */
-static void leave_out(struct dp_places *l, dp_addr addr)
+static void leave_out(struct dp_selection *l, dp_addr addr)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < l->found.n; i++) {
-		struct dp_selected *one = &l->found.item[i];
+	for (size_t i = 0; i < l->n; i++) {
+		struct dp_selected *one = &l->item[i];
 		if (one->function.start.v + one->offset == addr.v)
 			dp_selected_fini(one);
 		else
-			l->found.item[n++] = *one;
+			l->item[n++] = *one;
 	}
-	l->found.n = n;
+	l->n = n;
 }
 
 static struct dp_error *search(struct dp_image *image, const struct dp_spec *spec, bool inlined, bool *known,
-                               struct dp_places *ret)
+                               struct dp_selection *ret)
 {
 	struct dp_site site = {0};
 	struct dp_error *err = dp_image_resolve(image, spec, &site);
@@ -93,7 +93,7 @@ static struct dp_error *search(struct dp_image *image, const struct dp_spec *spe
 	}
 	if (inlined)
 		find_copies(image, spec, &site, ret);
-	dp_places_sort(ret);
+	dp_selection_sort(ret);
 	if (*known)
 		leave_out(ret, site.addr);
 	return ret->failed ? dp_error_nomem() : NULL;
@@ -102,11 +102,9 @@ static struct dp_error *search(struct dp_image *image, const struct dp_spec *spe
 struct dp_error *dp_image_more(struct dp_image *image, const struct dp_spec *spec, bool inlined, bool *known,
                                struct dp_selection *ret)
 {
-	struct dp_places found = {0};
-	struct dp_error *err = search(image, spec, inlined, known, &found);
+	*ret = (struct dp_selection){0};
+	struct dp_error *err = search(image, spec, inlined, known, ret);
 	if (err)
-		dp_places_fini(&found);
-	else
-		*ret = found.found;
+		dp_selection_fini(ret);
 	return err;
 }

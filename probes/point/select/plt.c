@@ -63,7 +63,7 @@ static bool word_of(const struct dp_span *s, size_t at, size_t size, uint64_t *r
 	return false;
 }
 
-static void search(struct dp_module *m, const struct words *w, const char *section, const char *name, struct dp_places *ret)
+static void search(struct dp_module *m, const struct words *w, const char *section, const char *name, struct dp_selection *ret)
 {
 	GElf_Shdr shdr;
 	struct dp_span s;
@@ -77,7 +77,7 @@ static void search(struct dp_module *m, const struct words *w, const char *secti
 			continue;
 		if (asprintf(&label, "%s@plt", name) < 0)
 			label = NULL;
-		struct dp_selected *one = dp_places_add(ret, m, s.vaddr + at, true, label);
+		struct dp_selected *one = dp_selection_add(ret, m, s.vaddr + at, true, label);
 		if (one) {
 			one->function = (struct dp_function){dp_module_addr(m, s.vaddr + at), size, "", m};
 			one->offset = 0;
@@ -85,7 +85,7 @@ static void search(struct dp_module *m, const struct words *w, const char *secti
 	}
 }
 
-void dp_plt_find(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret)
+void dp_plt_find(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	static const char *const sections[] = {".plt.sec", ".plt", ".plt.got"};
 	const char *at = strrchr(spec->symbol, '@');

@@ -7,6 +7,6 @@
 #include "probes/point/spec.h"
 
 /* Adds the PLT entries that `spec` names (NAME@plt, as in gdb and objdump). */
-void dp_plt_find(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret);
+void dp_plt_find(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret);
 
 #endif

@@ -20,9 +20,8 @@ struct gather {
 	struct dp_name_match match; /* for C++ and Rust names */
 	const char *const *except;
 	size_t nexcept;
-	struct dp_selection found;
-	size_t capacity, excepted;
-	bool failed; /* out of memory */
+	struct dp_selection *found;
+	size_t excepted;
 };
 
 static bool is_function(const struct dp_symbol *s)
@@ -61,21 +60,6 @@ static bool excepted(const struct gather *g, const struct dp_module *m, const st
 	return false;
 }
 
-static void append(struct gather *g, const struct dp_selected *one)
-{
-	if (g->found.n == g->capacity) {
-		size_t capacity = g->capacity ? 2 * g->capacity : 64;
-		struct dp_selected *grown = realloc(g->found.item, capacity * sizeof(*grown));
-		if (!grown) {
-			g->failed = true;
-			return;
-		}
-		g->found.item = grown;
-		g->capacity = capacity;
-	}
-	g->found.item[g->found.n++] = *one;
-}
-
 /* Handles the symbols of one address, the best first. */
 static void take_group(struct gather *g, struct dp_module *m, const struct dp_symbol *const *group, size_t n)
 {
@@ -98,7 +82,7 @@ static void take_group(struct gather *g, struct dp_module *m, const struct dp_sy
 		one.function.size = is_function(group[i]) ? group[i]->size : 0;
 	if (!one.function.size)
 		one.function.size = dp_symbol_size(m, best);
-	append(g, &one);
+	dp_selection_append(g->found, one);
 }
 
 static void take_index(struct gather *g, struct dp_module *m, const struct dp_symbol_index *index)
@@ -151,10 +135,10 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 		take_index(g, m, dp_module_debug_index(m));
 	}
 	dp_name_match_fini(&g->match);
-	sort(&g->found);
-	if (g->failed)
+	sort(g->found);
+	if (g->found->failed)
 		return dp_error_nomem();
-	return g->found.n ? NULL : none(g);
+	return g->found->n ? NULL : none(g);
 }
 
 static struct dp_error *by_name(struct dp_image *image, struct gather *g)
@@ -166,8 +150,7 @@ static struct dp_error *by_name(struct dp_image *image, struct gather *g)
 	if (!site.function.start.v)
 		return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function is known around 0x%llx", g->spec->text,
 		                (unsigned long long)site.addr.v);
-	append(g, &one);
-	return g->failed ? dp_error_nomem() : NULL;
+	return dp_selection_append(g->found, one) ? NULL : dp_error_nomem();
 }
 
 /* Go's names contain brackets and stars. */
@@ -185,34 +168,24 @@ static bool is_a_name(struct dp_image *image, const struct dp_spec *spec)
 	return known;
 }
 
-static struct dp_error *by_place(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
+static struct dp_error *search(struct dp_image *image, struct gather *g)
 {
-	struct dp_places found = {0};
-	struct dp_error *err = spec->provider ? dp_usdt_select(image, spec, &found) : dp_source_select(image, spec, &found);
-	if (err)
-		dp_places_fini(&found);
-	else
-		*ret = found.found;
-	return err;
+	const struct dp_spec *spec = g->spec;
+	if (spec->module && !dp_image_has_module(image, spec))
+		return dp_candidates_no_module(image, spec);
+	if (dp_spec_is_source(spec))
+		return spec->provider ? dp_usdt_select(image, spec, g->found) : dp_source_select(image, spec, g->found);
+	const bool modules = spec->symbol && dp_spec_is_pattern(spec->module), symbols = dp_spec_is_pattern(spec->symbol);
+	return !modules && (!symbols || is_a_name(image, spec)) ? by_name(image, g) : by_pattern(image, g);
 }
 
 struct dp_error *dp_image_select(struct dp_image *image, const struct dp_spec *spec, const char *const *except, size_t nexcept,
                                  struct dp_selection *ret)
 {
-	struct gather g = {.spec = spec, .except = except, .nexcept = nexcept};
-	struct dp_error *err;
-	if (spec->module && !dp_image_has_module(image, spec))
-		return dp_candidates_no_module(image, spec);
-	if (dp_spec_is_source(spec))
-		return by_place(image, spec, ret);
-	const bool modules = spec->symbol && dp_spec_is_pattern(spec->module), symbols = dp_spec_is_pattern(spec->symbol);
-	if (!modules && (!symbols || is_a_name(image, spec)))
-		err = by_name(image, &g);
-	else
-		err = by_pattern(image, &g);
+	struct gather g = {.spec = spec, .except = except, .nexcept = nexcept, .found = ret};
+	*ret = (struct dp_selection){0};
+	struct dp_error *err = search(image, &g);
 	if (err)
-		dp_selection_fini(&g.found);
-	else
-		*ret = g.found;
+		dp_selection_fini(ret);
 	return err;
 }

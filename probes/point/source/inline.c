@@ -22,7 +22,7 @@ struct walk {
 	struct dp_name_match match;
 	struct dp_module *m;
 	struct dp_debug *debug;
-	struct dp_places *ret;
+	struct dp_selection *ret;
 	const void *abstract[MAX_ABSTRACT]; /* entries' addresses in memory: unique across files */
 	size_t nabstract, steps;
 	struct dp_debug_units units;
@@ -63,7 +63,7 @@ static void add(struct walk *w, uint64_t pc, const char *in, Dwarf_Die *copy)
 	const char *called = copy ? dp_inline_called(copy) : NULL;
 	if (in && asprintf(&label, "%s (inlined in %s)", w->q->name, in) < 0)
 		label = NULL;
-	struct dp_selected *one = dp_places_add(w->ret, w->m, dp_module_vaddr(w->m, dp_debug_addr(w->debug, pc)), in, label);
+	struct dp_selected *one = dp_selection_add(w->ret, w->m, dp_module_vaddr(w->m, dp_debug_addr(w->debug, pc)), in, label);
 	if (one && called && !(one->inlined = strdup(called)))
 		w->ret->failed = true;
 }
@@ -168,7 +168,7 @@ static void walk_units(struct walk *w)
 	}
 }
 
-void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_places *ret)
+void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_selection *ret)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	if (!w || !dp_name_match_init(&w->match, q->name)) {

@@ -53,7 +53,7 @@ static void learn(struct dp_line_query *q, const struct row *row)
 }
 
 static void search_unit(struct dp_module *m, struct dp_debug *debug, Dwarf_Die *unit, struct dp_line_query *q,
-                        struct dp_places *ret)
+                        struct dp_selection *ret)
 {
 	Dwarf_Lines *lines;
 	size_t n;
@@ -74,11 +74,11 @@ static void search_unit(struct dp_module *m, struct dp_debug *debug, Dwarf_Die *
 		if (!inside || (uint32_t)row.line != q->line)
 			taken = false;
 		else if (row.statement && !taken)
-			taken = dp_places_add(ret, m, dp_module_vaddr(m, dp_debug_addr(debug, row.addr)), true, NULL);
+			taken = dp_selection_add(ret, m, dp_module_vaddr(m, dp_debug_addr(debug, row.addr)), true, NULL);
 	}
 }
 
-void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_places *ret)
+void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_selection *ret)
 {
 	const char *slash = strrchr(q->file, '/');
 	struct dp_debug_units units;

@@ -8,7 +8,7 @@
 
 struct search {
 	const struct dp_spec *spec;
-	struct dp_places *found;
+	struct dp_selection *found;
 	struct dp_line_query line;
 	bool relative_known;      /* FUNCTION:LINE: the function exists */
 	size_t searched;          /* number of modules with debug information */
@@ -102,7 +102,7 @@ static struct dp_error *nothing(struct search *s)
 	                s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve");
 }
 
-struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret)
+struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct search s = {.spec = spec, .line = {.file = spec->file, .line = spec->line}, .found = ret};
 	for (size_t i = 0; i < image->nmodules; i++) {
@@ -110,8 +110,8 @@ struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *
 		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
 			search_module(&s, m);
 	}
-	dp_places_sort(ret);
-	struct dp_error *err = ret->failed ? dp_error_nomem() : ret->found.n ? NULL : nothing(&s);
+	dp_selection_sort(ret);
+	struct dp_error *err = ret->failed ? dp_error_nomem() : ret->n ? NULL : nothing(&s);
 	dp_error_destroy(s.without);
 	return err;
 }

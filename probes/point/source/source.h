@@ -8,7 +8,7 @@
 #include "probes/point/spec.h"
 
 /* Adds the lines and functions of a file that `spec` names. */
-struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret) DP_MUST_CHECK;
+struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret) DP_MUST_CHECK;
 
 /* ---- lines.c ---- */
 
@@ -23,7 +23,7 @@ struct dp_line_query {
 	char path[256];        /* the file's path in the debug information */
 };
 /* Adds the start of the line's code, in every copy of it. */
-void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_places *ret);
+void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_selection *ret);
 
 /* ---- inline.c ---- */
 
@@ -39,6 +39,6 @@ struct dp_inline_query {
 bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret);
 const char *dp_inline_called(Dwarf_Die *die);
 /* Adds the start of the function's inlined copies and, if wanted, of the function and its clones. */
-void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_places *ret);
+void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_selection *ret);
 
 #endif

@@ -168,7 +168,7 @@ static bool is_name(const char *glob, const char *name)
 	return !fnmatch(glob, dashed, 0);
 }
 
-static struct dp_error *choose(struct dp_module *m, const struct dp_spec *spec, struct dp_places *ret, size_t *all)
+static struct dp_error *choose(struct dp_module *m, const struct dp_spec *spec, struct dp_selection *ret, size_t *all)
 {
 	const struct dp_usdt *marker;
 	size_t n;
@@ -177,7 +177,7 @@ static struct dp_error *choose(struct dp_module *m, const struct dp_spec *spec, 
 	for (size_t i = 0; i < n; i++) {
 		if (!is_name(spec->provider, marker[i].provider) || !is_name(spec->marker, marker[i].name))
 			continue;
-		struct dp_selected *one = dp_places_add(ret, m, marker[i].pc, true, NULL);
+		struct dp_selected *one = dp_selection_add(ret, m, marker[i].pc, true, NULL);
 		if (!one)
 			continue;
 		one->marker = &marker[i];
@@ -187,7 +187,7 @@ static struct dp_error *choose(struct dp_module *m, const struct dp_spec *spec, 
 	return NULL;
 }
 
-struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret)
+struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	size_t all = 0;
 	for (size_t i = 0; i < image->nmodules; i++) {
@@ -195,10 +195,10 @@ struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *sp
 		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
 			DP_TRY(choose(m, spec, ret, &all));
 	}
-	dp_places_sort(ret);
+	dp_selection_sort(ret);
 	if (ret->failed)
 		return dp_error_nomem();
-	if (ret->found.n)
+	if (ret->n)
 		return NULL;
 	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no marker of that name among the %zu of %s; `dynprobe list --usdt` lists them",
 	                spec->text, all, spec->module ? spec->module : "the target");

@@ -32,7 +32,7 @@ typedef bool dp_usdt_find(const char *name, size_t len, uint64_t *addr, void *da
 size_t dp_usdt_args_parse(const char *text, dp_usdt_find *find, void *data, struct dp_usdt_arg ret[DP_USDT_MAX_ARGS]);
 
 /* The places of the markers that `spec` names; select.c. */
-struct dp_places;
-struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *spec, struct dp_places *ret) DP_MUST_CHECK;
+struct dp_selection;
+struct dp_error *dp_usdt_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret) DP_MUST_CHECK;
 
 #endif
