@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Replaces patterns, returns and whole functions by probes of one site each. This is the first step of a run. The new specs are
- * spelled so that the same text names the same site in every target.
+ * filled in so that they name the same site in every target; the first one need not search for it.
  */
 #ifndef DP_SESSION_EXPAND_EXPAND_H
 #define DP_SESSION_EXPAND_EXPAND_H
