@@ -92,7 +92,7 @@ struct dp_error *dp_sink_call_begin(struct dp_sink_view *v)
 	DP_TRY(dp_sink_symbol(v, "__errno_location", &v->site.errno_location));
 	dp_safe_destroy(v->safe);
 	v->safe = NULL;
-	DP_TRY(dp_safe_create(v->image, &v->process, v->head.text, v->head.text_size, &v->safe));
+	DP_TRY(dp_safe_create(v->image, v->head.text, v->head.text_size, &v->safe));
 	return await_earlier(v);
 }
 

@@ -53,7 +53,7 @@ struct dp_error *dp_show_find(const struct dp_snapshot *s, const struct dp_show_
 struct dp_error *dp_show_place(const struct dp_snapshot *s, const struct dp_show_options *o, const struct dp_snap_thread **thread,
                                const struct dp_snap_frame **frame) DP_MUST_CHECK;
 /* show_tables.c */
-void dp_show_registers(struct dp_shower *x, const struct dp_snap_registers *r, size_t indent);
+void dp_show_registers(struct dp_shower *x, const struct dp_frame_regs *r, size_t indent);
 void dp_show_thread_registers(struct dp_shower *x, const struct dp_snap_thread *t);
 void dp_show_maps(struct dp_shower *x);
 void dp_show_files(struct dp_shower *x);

@@ -17,14 +17,14 @@ static void put_register(struct dp_shower *x, const char *name, uint64_t v, size
 	dp_buf_printf(&x->b, "%-4s0x%016" PRIx64, name, v);
 }
 
-static void put_general(struct dp_shower *x, const struct dp_snap_registers *r, size_t indent, size_t *line)
+static void put_general(struct dp_shower *x, const struct dp_frame_regs *r, size_t indent, size_t *line)
 {
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		if (r->known >> i & 1)
 			put_register(x, dp_snap_register_name[i], r->value[i], indent, line);
 }
 
-void dp_show_registers(struct dp_shower *x, const struct dp_snap_registers *r, size_t indent)
+void dp_show_registers(struct dp_shower *x, const struct dp_frame_regs *r, size_t indent)
 {
 	size_t line = SIZE_MAX;
 	put_general(x, r, indent, &line);

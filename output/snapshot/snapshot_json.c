@@ -164,13 +164,13 @@ static void put_array(struct dp_json *j, const struct dp_store_row *row, const v
 	dp_put_str(&j->b, "]");
 }
 
-static void put_registers(struct dp_json *j, const char *name, const struct dp_snap_registers *r)
+static void put_registers(struct dp_json *j, const char *name, const struct dp_frame_regs *r)
 {
 	if (!r || !r->known)
 		return;
 	dp_json_name(j, name);
 	dp_put_str(&j->b, "{");
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		if (r->known >> i & 1)
 			put_quoted(j, dp_snap_register_name[i], r->value[i], dp_put_hex);
 	dp_put_str(&j->b, "}");

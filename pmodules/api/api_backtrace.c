@@ -233,7 +233,7 @@ bool pmodule_thread_register(ptrace_thread_t *p, const char *name, uint64_t *ret
 			*ret = others[i].value;
 			return true;
 		}
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		if (!strcmp(name, dp_snap_register_name[i]) && t->registers.known >> i & 1u) {
 			*ret = t->registers.value[i];
 			return true;

@@ -43,7 +43,7 @@ bool pmodule_frame_register(ptrace_frame_t *p, const char *name, uint64_t *ret)
 	const struct dp_snap_frame *f = dp_api_frame(p);
 	if (!f || !f->registers || !name || !ret)
 		return false;
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		if (!strcmp(name, dp_snap_register_name[i]) && f->registers->known >> i & 1u) {
 			*ret = f->registers->value[i];
 			return true;

@@ -11,10 +11,7 @@
 
 static void take_registers(const struct user_regs_struct *r, struct dp_snap_thread *into)
 {
-	const uint64_t value[DP_SNAP_REGS] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-	                                      r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
-	memcpy(into->registers.value, value, sizeof(value));
-	into->registers.known = (1u << DP_SNAP_REGS) - 1;
+	into->registers = dp_frame_regs_of(r);
 	into->has_registers = true;
 	into->rflags = r->eflags;
 	into->fs_base = r->fs_base;

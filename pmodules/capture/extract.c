@@ -104,9 +104,9 @@ static void variables(struct dp_extract *x, struct dp_show *show, const struct d
 	}
 }
 
-static struct dp_snap_registers *registers(struct dp_snapshot *s, const struct dp_fstate *state)
+static struct dp_frame_regs *registers(struct dp_snapshot *s, const struct dp_fstate *state)
 {
-	struct dp_snap_registers *r = dp_arena_alloc(&s->arena, sizeof(*r));
+	struct dp_frame_regs *r = dp_arena_alloc(&s->arena, sizeof(*r));
 	if (r)
 		*r = state->regs;
 	return r;
@@ -119,7 +119,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 	struct dp_show show;
 	dp_show_init(&show, x->w, &x->limits, s);
 	show.keeps_values = !x->options.no_values;
-	const struct dp_snap_registers *r = registers(s, state);
+	const struct dp_frame_regs *r = registers(s, state);
 	for (size_t i = 0; i < (p->nscopes ? p->nscopes : 1); i++) {
 		struct dp_fscope *scope = i < p->nscopes ? &p->scope[i] : NULL;
 		struct dp_snap_frame *f = dp_snapshot_frame(s, t);
@@ -141,10 +141,7 @@ static bool frame(struct dp_extract *x, struct dp_snapshot *s, struct dp_snap_th
 static void describe_thread(const struct dp_stopped_thread *t, struct dp_snapshot *s, struct dp_snap_thread *into)
 {
 	const struct user_regs_struct *r = &t->regs;
-	const uint64_t v[DP_SNAP_REGS] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-	                                  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
-	memcpy(into->registers.value, v, sizeof(v));
-	into->registers.known = (1u << DP_SNAP_REGS) - 1;
+	into->registers = dp_frame_regs_of(r);
 	into->has_registers = true;
 	into->name = dp_snapshot_text(s, t->name);
 	into->state = t->state;

@@ -256,12 +256,12 @@ static struct dp_error *take_texts(struct dp_file_reader *r, const struct dp_sto
 	return NULL;
 }
 
-static struct dp_error *take_registers(struct dp_file_reader *r, struct dp_file_span in, struct dp_snap_registers *to)
+static struct dp_error *take_registers(struct dp_file_reader *r, struct dp_file_span in, struct dp_frame_regs *to)
 {
 	struct dp_file_field f;
 	while (in.p < in.end) {
 		DP_TRY(dp_file_field(r, &in, &f));
-		if (f.number > DP_SNAP_REGS || f.wire != DP_WIRE_8)
+		if (f.number > DP_DWARF_REGS || f.wire != DP_WIRE_8)
 			continue;
 		to->value[f.number - 1] = f.value;
 		to->known |= 1u << (f.number - 1);
@@ -275,7 +275,7 @@ static struct dp_error *take_frame_registers(struct dp_file_reader *r, const str
 		frame->registers = frame->index ? frame->prev->registers : NULL;
 		return NULL;
 	}
-	struct dp_snap_registers *registers = dp_arena_alloc(&r->s->arena, sizeof(*registers));
+	struct dp_frame_regs *registers = dp_arena_alloc(&r->s->arena, sizeof(*registers));
 	if (!registers)
 		return no_memory(r, f);
 	frame->registers = registers;

@@ -161,12 +161,12 @@ static void put_array(struct dp_file_encoder *e, const struct dp_store_row *row,
 
 /* ---- special cases */
 
-static void put_registers(struct dp_file_encoder *e, unsigned number, const struct dp_snap_registers *r)
+static void put_registers(struct dp_file_encoder *e, unsigned number, const struct dp_frame_regs *r)
 {
 	if (!r->known)
 		return;
 	const size_t begin = open_bytes(e, number);
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		if (r->known >> i & 1) {
 			put_key(e, i + 1, DP_WIRE_8);
 			dp_buf_put(e->to, &r->value[i], 8);

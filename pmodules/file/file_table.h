@@ -27,7 +27,7 @@ enum dp_store_kind {
 	DP_STORE_LIST,            /* list of `of` */
 	DP_STORE_ARRAY,           /* pointer to `of`; their number is at `count` */
 	DP_STORE_SUB,             /* pointer to one `of`, or NULL */
-	DP_STORE_REGISTERS,       /* struct dp_snap_registers itself */
+	DP_STORE_REGISTERS,       /* struct dp_frame_regs itself */
 	DP_STORE_FRAME_REGISTERS, /* pointer to them; may be shared with the previous frame */
 	DP_STORE_BLOB,            /* pointer to bytes; their number (uint64_t) is at `count` */
 };

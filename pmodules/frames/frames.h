@@ -9,37 +9,6 @@
 #include "pmodules/source/stopped.h"
 #include "pmodules/value/eval.h"
 
-#define DP_FRAME_PC  16u
-#define DP_FRAME_RSP 7u
-#define DP_FRAME_RBP 6u
-
-/* ---- rules ---------------------------------------------------------------------------------------------------------------- */
-
-enum dp_frule_kind {
-	DP_FRULE_SAME,
-	DP_FRULE_LOST,
-	DP_FRULE_AT_CFA, /* in memory at CFA + off */
-	DP_FRULE_IS_CFA, /* CFA + off itself */
-	DP_FRULE_REG,
-	DP_FRULE_AT_EXPR,
-	DP_FRULE_IS_EXPR,
-};
-struct dp_freg {
-	uint8_t kind, reg;
-	int64_t off;
-	const Dwarf_Op *ops;
-	size_t n;
-};
-struct dp_frule {
-	bool is_known, is_signal, is_guess, is_end;
-	bool cfa_plain; /* reg + off; else ops */
-	uint8_t cfa_reg;
-	int64_t cfa_off;
-	const Dwarf_Op *ops;
-	size_t n;
-	struct dp_freg reg[DP_SNAP_REGS];
-};
-
 /* ---- what a pc means ------------------------------------------------------------------------------------------------------ */
 
 /* The locations of nearly all variables, which need no expression evaluation. */
@@ -85,6 +54,7 @@ struct dp_fplan {
 	bool exact;
 	struct dp_debug_ctx_module *module; /* or NULL */
 	struct dp_frule rule;
+	bool is_guess; /* the rule: from the code, without a table */
 	bool meaning_known;
 	struct dp_stext object;
 	uint64_t start; /* of the function; 0 if unknown */
@@ -114,11 +84,9 @@ struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact);
 void dp_frames_mean(struct dp_frames *f, struct dp_fplan *p);
 /* frames_variables.c: the variables of a scope at the plan's pc. */
 void dp_frames_variables(struct dp_frames *f, struct dp_fplan *p, struct dp_fscope *s, bool is_real);
-/* frames_rule.c */
-void dp_frame_rule(struct dp_debug_ctx *w, struct dp_fplan *p);
-/* Unwinds to the caller. False at the end of the stack; *why is NULL if that is the normal end. */
-bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *inner, struct dp_fstate *outer, const char **why);
-/* Unwinds a thread, innermost frame first; keeps at most `max` frames. False: out of memory. */
+/* frames_rule.c: from a table, else from the code. */
+void dp_frames_rule(struct dp_debug_ctx *w, struct dp_fplan *p);
+/* frames_walk.c: unwinds a thread, innermost frame first; keeps at most `max` frames. False: out of memory. */
 struct dp_fwalk {
 	struct dp_fstate *state; /* malloc'ed */
 	size_t n, inner;         /* frames kept; how many of them are the innermost ones */

@@ -32,7 +32,7 @@ struct dp_fplan *dp_frames_plan(struct dp_frames *f, uint64_t pc, bool exact)
 	p->module = dp_debug_ctx_module_at(f->w, at);
 	p->chain = *slot;
 	*slot = p;
-	dp_frame_rule(f->w, p);
+	dp_frames_rule(f->w, p);
 	return p;
 }
 

@@ -66,7 +66,7 @@ static bool is_unset(const struct walk *w, const struct dp_fvariable *v)
 static bool is_register(const Dwarf_Op *op, unsigned from, uint8_t *ret)
 {
 	*ret = (uint8_t)(op->atom - from);
-	return op->atom >= from && op->atom < from + DP_SNAP_REGS;
+	return op->atom >= from && op->atom < from + DP_DWARF_REGS;
 }
 
 static enum dp_fplace based_place(const struct dp_fplan *p, struct dp_fvariable *v)

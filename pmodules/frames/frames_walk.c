@@ -12,73 +12,15 @@ static bool load(struct dp_debug_ctx *w, uint64_t addr, uint64_t *ret)
 	return dp_debug_ctx_get(w, addr, ret, sizeof(*ret), NULL);
 }
 
-static void set(struct dp_snap_registers *r, unsigned i, uint64_t v)
+static bool get(void *data, uint64_t addr, void *buf, size_t n)
+{
+	return dp_debug_ctx_get(data, addr, buf, n, NULL);
+}
+
+static void set(struct dp_frame_regs *r, unsigned i, uint64_t v)
 {
 	r->value[i] = v;
 	r->known |= 1u << i;
-}
-
-/* ---- by rule -------------------------------------------------------------------------------------------------------------- */
-
-static bool cfa_of(struct dp_debug_ctx *w, struct dp_fstate *s)
-{
-	const struct dp_frule *rule = &s->plan->rule;
-	uint64_t v = 0;
-	if (rule->cfa_plain) {
-		if (!(s->regs.known >> rule->cfa_reg & 1))
-			return false;
-		v = s->regs.value[rule->cfa_reg] + (uint64_t)rule->cfa_off;
-	} else {
-		const struct dp_eval e = {.w = w, .frame = s, .nesting = 1};
-		if (dp_eval_number(&e, rule->ops, rule->n, &v))
-			return false;
-	}
-	s->cfa = v;
-	return true;
-}
-
-static void recover(struct dp_debug_ctx *w, const struct dp_fstate *s, unsigned i, struct dp_snap_registers *to)
-{
-	const struct dp_freg *r = &s->plan->rule.reg[i];
-	const struct dp_eval e = {.w = w, .frame = s, .nesting = 1, .has_initial = false};
-	uint64_t v = 0, at = s->cfa + (uint64_t)r->off;
-	bool known = false;
-	switch (r->kind) {
-	case DP_FRULE_SAME:
-		known = s->regs.known >> i & 1;
-		v = s->regs.value[i];
-		break;
-	case DP_FRULE_AT_CFA:
-		known = load(w, at, &v);
-		break;
-	case DP_FRULE_IS_CFA:
-		known = true;
-		v = at;
-		break;
-	case DP_FRULE_REG:
-		known = s->regs.known >> r->reg & 1;
-		v = s->regs.value[r->reg];
-		break;
-	case DP_FRULE_AT_EXPR:
-		known = !dp_eval_number(&e, r->ops, r->n, &at) && load(w, at, &v);
-		break;
-	case DP_FRULE_IS_EXPR:
-		known = !dp_eval_number(&e, r->ops, r->n, &v);
-		break;
-	default:
-		break;
-	}
-	if (known)
-		set(to, i, v);
-}
-
-static bool by_rule(struct dp_debug_ctx *w, const struct dp_fstate *s, struct dp_fstate *outer)
-{
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
-		recover(w, s, i, &outer->regs);
-	outer->is_guess = s->plan->rule.is_guess;
-	outer->exact = s->plan->rule.is_signal;
-	return outer->regs.known >> DP_FRAME_PC & 1;
 }
 
 /* ---- by guessing ---------------------------------------------------------------------------------------------------------- */
@@ -123,7 +65,7 @@ static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, str
 	if (!(s->regs.known >> DP_FRAME_RBP & 1) || at < s->regs.value[DP_FRAME_RSP] || at % 8 || !load(f->w, at, &fp) ||
 	    !load(f->w, at + 8, &pc) || !is_behind_call(f, pc))
 		return false;
-	outer->regs = (struct dp_snap_registers){0};
+	outer->regs = (struct dp_frame_regs){0};
 	set(&outer->regs, DP_FRAME_PC, pc);
 	set(&outer->regs, DP_FRAME_RSP, at + 16);
 	set(&outer->regs, DP_FRAME_RBP, fp);
@@ -131,17 +73,26 @@ static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, str
 	return true;
 }
 
-bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer, const char **why)
+static bool by_rule(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer)
+{
+	const struct dp_fplan *p = s->plan;
+	outer->is_guess = p->is_guess;
+	outer->exact = p->rule.is_signal;
+	return s->cfa && dp_frule_step(&p->rule, &s->regs, s->cfa, &(struct dp_frame_memory){get, f->w}, &outer->regs) &&
+	       (!p->is_guess || is_behind_call(f, outer->regs.value[DP_FRAME_PC]));
+}
+
+/* Unwinds to the caller. False at the end of the stack; *why is NULL if that is the normal end. */
+static bool step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer, const char **why)
 {
 	const struct dp_frule *rule = &s->plan->rule;
 	*outer = (struct dp_fstate){0};
 	*why = NULL;
 	if (rule->is_end)
 		return false;
-	if (rule->is_known && s->cfa && by_rule(f->w, s, outer) &&
-	    !(rule->is_guess && !is_behind_call(f, outer->regs.value[DP_FRAME_PC])))
+	if (rule->is_known && by_rule(f, s, outer))
 		return outer->regs.value[DP_FRAME_PC] != 0;
-	if (rule->is_known && !rule->is_guess) {
+	if (rule->is_known && !s->plan->is_guess) {
 		*why = s->cfa ? "the stack cannot be read" : "the frame's address (CFA) is lost";
 		return false;
 	}
@@ -156,13 +107,8 @@ bool dp_frame_step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fst
 
 static void first(struct dp_frames *f, const struct dp_stopped_thread *t, struct dp_fstate *s)
 {
-	const struct user_regs_struct *r = &t->regs;
-	const uint64_t v[DP_SNAP_REGS] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
-	                                  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
-	*s = (struct dp_fstate){.exact = true, .xmm = t->has_vector ? t->xmm : NULL};
-	memcpy(s->regs.value, v, sizeof(v));
-	s->regs.known = (1u << DP_SNAP_REGS) - 1;
-	s->plan = dp_frames_plan(f, r->rip, true);
+	*s = (struct dp_fstate){.exact = true, .xmm = t->has_vector ? t->xmm : NULL, .regs = dp_frame_regs_of(&t->regs)};
+	s->plan = dp_frames_plan(f, t->regs.rip, true);
 }
 
 static bool enter(struct dp_frames *f, struct dp_fstate *s)
@@ -172,8 +118,7 @@ static bool enter(struct dp_frames *f, struct dp_fstate *s)
 	if (!s->plan)
 		return false;
 	s->is_signal = s->plan->rule.is_signal;
-	if (s->plan->rule.is_known)
-		cfa_of(f->w, s);
+	s->cfa = dp_frule_cfa(&s->plan->rule, &s->regs, &(struct dp_frame_memory){get, f->w});
 	return true;
 }
 
@@ -232,7 +177,7 @@ bool dp_frames_walk(struct dp_frames *f, const struct dp_stopped_thread *t, size
 			ret->why = "the stack is too deep to follow";
 			break;
 		}
-		if (!dp_frame_step(f, &s, &outer, &ret->why))
+		if (!step(f, &s, &outer, &ret->why))
 			break;
 		if (outer.exact)
 			outer.plan = dp_frames_plan(f, outer.regs.value[DP_FRAME_PC], true);

@@ -21,8 +21,8 @@ int dp_lua_annotate(lua_State *L, enum dp_lua_kind kind)
 
 int dp_lua_registers(lua_State *L, dp_lua_register_fn *read, void *of)
 {
-	lua_createtable(L, 0, DP_SNAP_REGS);
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++) {
+	lua_createtable(L, 0, DP_DWARF_REGS);
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++) {
 		uint64_t v;
 		if (!read(of, dp_snap_register_name[i], &v))
 			continue;

@@ -18,7 +18,7 @@ struct dp_snap_text {
 	char text[];
 };
 
-const char *const dp_snap_register_name[DP_SNAP_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+const char *const dp_snap_register_name[DP_DWARF_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
                                                          "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
 
 /* A random UUID (RFC 4122, version 4). */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/arena.h"
+#include "probes/frame/frame.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -106,13 +107,6 @@ struct dp_snap_variable {
 
 /* ---- frames, threads ------------------------------------------------------------------------------------------------------ */
 
-/* Registers are numbered as in DWARF for x86-64: rax rdx rcx rbx rsi rdi rbp rsp r8..r15, then rip. */
-#define DP_SNAP_REGS 17u
-struct dp_snap_registers {
-	uint64_t value[DP_SNAP_REGS];
-	uint32_t known; /* bit i: value[i] is known */
-};
-
 struct dp_snap_siginfo {
 	int number, code, pid, uid; /* pid, uid: the sender's, if by_kill */
 	uint64_t address;
@@ -141,7 +135,7 @@ struct dp_snap_frame {
 	bool is_fault;           /* the fault happened in it */
 	bool is_synthesized;
 	const char *instruction; /* disassembly, of the innermost frame (and others where asked), or NULL */
-	const struct dp_snap_registers *registers; /* shared by inline frames; or NULL */
+	const struct dp_frame_regs *registers; /* shared by inline frames; or NULL */
 	const struct dp_snap_siginfo *siginfo;     /* or NULL */
 	struct dp_snap_variable *variables;        /* parameters first, then locals, inner blocks last */
 	const char *original_symbol;               /* before a pmodule changed it, or NULL */
@@ -164,7 +158,7 @@ struct dp_snap_thread {
 	const char *fault_reason; /* "read of 8 bytes at 0x0: a null pointer (rdi) is dereferenced", or NULL */
 	const char *unwind_end;  /* why unwinding stopped early; NULL: it reached the end */
 	bool has_registers;
-	struct dp_snap_registers registers;
+	struct dp_frame_regs registers;
 	uint64_t rflags, fs_base, gs_base, orig_rax;
 	int64_t syscall;         /* the system call it waits in, or -1 */
 	const char *syscall_text; /* "futex(0x7f.., 128, ...)", or NULL */
@@ -301,6 +295,6 @@ bool dp_snap_frame_is_subject(const struct dp_snap_frame *f);
 size_t dp_snapshot_read(const struct dp_snapshot *s, uint64_t addr, void *buf, size_t n);
 
 /* Register names by number: "rax" ... "rip". */
-extern const char *const dp_snap_register_name[DP_SNAP_REGS];
+extern const char *const dp_snap_register_name[DP_DWARF_REGS];
 
 #endif

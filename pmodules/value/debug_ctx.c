@@ -32,11 +32,8 @@ struct dp_debug_ctx *dp_debug_ctx_destroy(struct dp_debug_ctx *w)
 {
 	if (!w)
 		return NULL;
-	for (struct dp_debug_ctx_module *m = w->modules; m; m = m->next) {
-		if (m->cfi)
-			dwarf_cfi_end(m->cfi);
+	for (struct dp_debug_ctx_module *m = w->modules; m; m = m->next)
 		free(m->object);
-	}
 	dp_arena_fini(&w->arena);
 	free(w->page);
 	free(w);

@@ -62,8 +62,6 @@ struct dp_debug_ctx_module { /* cached data of a module */
 	struct dp_ctypes types;
 	bool debug_asked;
 	struct dp_debug *debug; /* or NULL */
-	bool cfi_asked;
-	Dwarf_CFI *cfi, *debug_cfi; /* .eh_frame, owned; .debug_frame, owned by the debug information */
 	bool objects_known;
 	const struct dp_symbol **object; /* data symbols, ascending */
 	size_t nobjects;

@@ -28,35 +28,6 @@ static const struct dp_eval *eval_of(const struct dp_dwarf_machine *m)
 	return ((const struct evaluation *)m->data)->e;
 }
 
-static const char *constant(struct dp_dwarf_machine *m, uint64_t v, union dp_dwarf_value *ret)
-{
-	(void)m;
-	ret->number = v;
-	return NULL;
-}
-
-static const char *apply(struct dp_dwarf_machine *m, enum dp_expr_op op, const union dp_dwarf_value operand[2],
-                         union dp_dwarf_value *ret)
-{
-	(void)m;
-	ret->number = dp_expr_apply(op, operand[0].number, operand[1].number);
-	return NULL;
-}
-
-static const char *cast(struct dp_dwarf_machine *m, union dp_dwarf_value v, struct dp_dwarf_type type, union dp_dwarf_value *ret)
-{
-	(void)m;
-	ret->number = dp_expr_extend(v.number, type.size, type.is_signed);
-	return NULL;
-}
-
-static bool is_number(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64_t *ret)
-{
-	(void)m;
-	*ret = v.number;
-	return true;
-}
-
 static const char *load(struct dp_dwarf_machine *m, union dp_dwarf_value addr, unsigned size, union dp_dwarf_value *ret)
 {
 	ret->number = 0;
@@ -78,7 +49,7 @@ static const char *reg(struct dp_dwarf_machine *m, uint64_t number, union dp_dwa
 	const struct dp_eval *e = eval_of(m);
 	const struct dp_fstate *f = e->frame;
 	const uint64_t *xmm;
-	if (f && number < DP_SNAP_REGS && f->regs.known >> number & 1)
+	if (f && number < DP_DWARF_REGS && f->regs.known >> number & 1)
 		ret->number = f->regs.value[number];
 	else if ((xmm = vector(e, number)) != NULL)
 		ret->number = xmm[0];
@@ -188,12 +159,12 @@ static void piece(struct dp_dwarf_machine *m, uint64_t size)
 	v->why = v->why ? v->why : m->why;
 }
 
-static const struct dp_dwarf_back back = {.constant = constant,
+static const struct dp_dwarf_back back = {.constant = dp_dwarf_number,
                                           .reg = reg,
                                           .load = load,
-                                          .apply = apply,
-                                          .cast = cast,
-                                          .is_number = is_number,
+                                          .apply = dp_dwarf_number_apply,
+                                          .cast = dp_dwarf_number_cast,
+                                          .is_number = dp_dwarf_number_get,
                                           .cfa = cfa,
                                           .frame_base = frame_base,
                                           .entry = entry,

@@ -9,7 +9,7 @@ struct dp_frames;
 struct dp_fplan;
 struct dp_fstate { /* a call frame */
 	struct dp_fplan *plan;
-	struct dp_snap_registers regs;
+	struct dp_frame_regs regs;
 	uint64_t cfa; /* 0 if unknown */
 	const uint64_t (*xmm)[2];
 	const struct dp_fstate *caller;

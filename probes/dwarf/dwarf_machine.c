@@ -121,7 +121,7 @@ static void frame_address(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 static void frame_base(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	union dp_dwarf_value v = {0};
-	const char *why = m->back->frame_base(m, &v);
+	const char *why = m->back->frame_base ? m->back->frame_base(m, &v) : DP_ABSENT_UNKNOWN;
 	why = why ? why : add(m, &v, op->number);
 	dp_dwarf_push(m, why, v);
 }
@@ -130,7 +130,7 @@ static void thread_storage(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 {
 	(void)op;
 	union dp_dwarf_value v = {0};
-	const char *why = m->back->tls(m, dp_dwarf_pop(m).value, &v);
+	const char *why = m->back->tls ? m->back->tls(m, dp_dwarf_pop(m).value, &v) : DP_ABSENT_UNKNOWN;
 	dp_dwarf_push(m, why, v);
 }
 
@@ -150,7 +150,7 @@ static void entry_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	reg = ops[0].number;
 	/* libdw's inner attribute belongs to no unit, so use the outer one: type offsets count from its unit's start. */
 	if (typed ? dp_dwarf_operand_type(m->attr, ops, &item.type) : dp_dwarf_is_register(ops, &reg)) {
-		const char *why = m->back->entry(m, reg, &item.value);
+		const char *why = m->back->entry ? m->back->entry(m, reg, &item.value) : DP_ABSENT_UNKNOWN;
 		dp_dwarf_push_typed(m, why, item);
 	} else {
 		dp_dwarf_fail(m, DP_ABSENT_UNKNOWN);
@@ -219,7 +219,8 @@ static void implicit_pointer(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 
 static void end_piece(struct dp_dwarf_machine *m, uint64_t size)
 {
-	m->back->piece(m, size);
+	if (m->back->piece)
+		m->back->piece(m, size);
 	m->npieces++;
 	m->why = NULL;
 	m->is_implicit = false;

@@ -34,7 +34,10 @@ struct dp_dwarf_item {
 };
 
 struct dp_dwarf_machine;
-/* Each function returns NULL and sets *ret, or returns why there is no value (a static text). */
+/*
+ * Each function returns NULL and sets *ret, or returns why there is no value (a static text). A back end may do without those
+ * from frame_base on: operations that need them have no value.
+ */
 struct dp_dwarf_back {
 	const char *(*constant)(struct dp_dwarf_machine *m, uint64_t v, union dp_dwarf_value *ret);
 	/* The value of a register; of a vector register the low 64 bits. */
@@ -92,6 +95,14 @@ void dp_dwarf_fail(struct dp_dwarf_machine *m, const char *why);
 /* Pushes `v`, or fails if `why` is not NULL. */
 void dp_dwarf_push(struct dp_dwarf_machine *m, const char *why, union dp_dwarf_value v);
 struct dp_dwarf_item dp_dwarf_pop(struct dp_dwarf_machine *m);
+
+/* dwarf_number.c: for back ends whose values are numbers. */
+const char *dp_dwarf_number(struct dp_dwarf_machine *m, uint64_t v, union dp_dwarf_value *ret);
+const char *dp_dwarf_number_apply(struct dp_dwarf_machine *m, enum dp_expr_op op, const union dp_dwarf_value operand[2],
+                                  union dp_dwarf_value *ret);
+const char *dp_dwarf_number_cast(struct dp_dwarf_machine *m, union dp_dwarf_value v, struct dp_dwarf_type type,
+                                 union dp_dwarf_value *ret);
+bool dp_dwarf_number_get(struct dp_dwarf_machine *m, union dp_dwarf_value v, uint64_t *ret);
 
 /* True if the operation names a register. */
 static inline bool dp_dwarf_is_register(const Dwarf_Op *op, uint64_t *number)

@@ -16,6 +16,8 @@ struct dp_elf *dp_elf_destroy(struct dp_elf *elf)
 {
 	if (!elf)
 		return NULL;
+	if (elf->cfi)
+		dwarf_cfi_end(elf->cfi);
 	if (elf->elf)
 		elf_end(elf->elf);
 	if (elf->mapped)
@@ -90,6 +92,13 @@ struct dp_error *dp_elf_from_memory(uint8_t *bytes, size_t size, const char *nam
 	}
 	*e = (struct dp_elf){.bytes = bytes, .size = size};
 	return finish(e, name, ret);
+}
+
+Dwarf_CFI *dp_elf_cfi(struct dp_elf *e)
+{
+	if (!e->cfi)
+		e->cfi = dwarf_getcfi_elf(e->elf);
+	return e->cfi;
 }
 
 bool dp_elf_magic(int fd)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 #include <elf.h>
+#include <elfutils/libdw.h>
 #include <gelf.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct dp_elf {
 	size_t size;
 	bool mapped; /* release with munmap, not free */
 	Elf *elf;
+	Dwarf_CFI *cfi; /* dp_elf_cfi() */
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr *phdr;
 	size_t nphdr;
@@ -56,5 +58,8 @@ bool dp_elf_dynamic_nth(const struct dp_elf *elf, int64_t tag, size_t n, uint64_
 bool dp_elf_extent(const struct dp_elf *elf, uint64_t *start, uint64_t *end);
 /* The content of the build-id note. */
 bool dp_elf_build_id(const struct dp_elf *elf, const uint8_t **bytes, size_t *n);
+
+/* The table in .eh_frame, opened on the first call; NULL if there is none. */
+Dwarf_CFI *dp_elf_cfi(struct dp_elf *elf);
 
 #endif

@@ -41,8 +41,7 @@ struct dp_safe *dp_safe_destroy(struct dp_safe *s)
 	return NULL;
 }
 
-struct dp_error *dp_safe_create(struct dp_image *image, const struct dp_process *p, uint64_t own, uint64_t own_size,
-                                struct dp_safe **ret)
+struct dp_error *dp_safe_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_safe **ret)
 {
 	struct dp_safe *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -53,7 +52,7 @@ struct dp_error *dp_safe_create(struct dp_image *image, const struct dp_process 
 		dp_safe_destroy(s);
 		return err;
 	}
-	s->unwinder = dp_unwinder_create(p, image, &s->ranges); /* without it, stacks are judged word by word */
+	s->unwinder = dp_unwinder_create(&s->ranges); /* without it, stacks are judged word by word */
 	*ret = s;
 	return NULL;
 }
@@ -174,7 +173,7 @@ bool dp_safe_here(struct dp_safe *s, const struct dp_process *p, const struct dp
 		snprintf(why, 128, "it has no thread control block of its own");
 		return false;
 	}
-	switch (dp_unwinder_judge(s->unwinder, p, h, why)) {
+	switch (dp_unwinder_judge(s->unwinder, h, why)) {
 	case DP_UNWOUND_SAFE:
 		return true;
 	case DP_UNWOUND_UNSAFE:

@@ -12,8 +12,7 @@
 struct dp_safe; /* opaque */
 
 /* `own`, `own_size`: the sink's text, or 0. */
-struct dp_error *dp_safe_create(struct dp_image *image, const struct dp_process *p, uint64_t own, uint64_t own_size,
-                                struct dp_safe **ret) DP_MUST_CHECK;
+struct dp_error *dp_safe_create(struct dp_image *image, uint64_t own, uint64_t own_size, struct dp_safe **ret) DP_MUST_CHECK;
 struct dp_safe *dp_safe_destroy(struct dp_safe *s);
 
 /* Does the thread have a glibc control block of its own? A raw clone can share its parent's. */

@@ -239,7 +239,7 @@ static bool scan_stacks(struct scan *s, const struct dp_held *h)
 /* A handler that has returned may leave a whole frame, in stack that a later call has allocated but not written. */
 static bool returns(const struct scan *s, const struct dp_quiesce_frames *frames, const struct dp_held *h)
 {
-	return s->whole && !dp_frames_left_over(frames, &s->t->process, h);
+	return s->whole && !dp_frames_left_over(frames, h);
 }
 
 /* Moves the thread out of a stub if possible. True if it is not in our code (any more). */
@@ -270,7 +270,7 @@ bool dp_quiesce(struct dp_target *t, const struct dp_installation *in, struct dp
 		}
 		s.suspect |= dp_frames_in_sink(in->frames, f->thread[i].regs.rip);
 		if (s.suspect && !dp_frames_no_hit(in->frames, &t->process, &f->thread[i]) &&
-		    !dp_frames_clear(in->frames, &t->process, &f->thread[i], why))
+		    !dp_frames_clear(in->frames, &f->thread[i], why))
 			return false;
 	}
 	return true;

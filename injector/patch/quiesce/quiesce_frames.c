@@ -103,7 +103,7 @@ static struct dp_error *fill(struct dp_target *t, const struct dp_installation *
 	DP_TRY(dp_ranges_of_code(f->image, &f->ranges));
 	find_sink(t, in, f);
 	if (ban_stubs(&f->ranges, in))
-		f->unwinder = dp_unwinder_create(&t->process, f->image, &f->ranges);
+		f->unwinder = dp_unwinder_create(&f->ranges);
 	if (f->unwinder)
 		dp_unwinder_begins_at(f->unwinder, f->loader, f->loader_end);
 	return NULL;
@@ -156,18 +156,17 @@ bool dp_frames_no_hit(const struct dp_quiesce_frames *f, const struct dp_process
 	return busy == DP_SINK_GUEST ? !thread : !busy && thread == tp;
 }
 
-bool dp_frames_clear(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128])
+bool dp_frames_clear(const struct dp_quiesce_frames *f, const struct dp_held *h, char why[128])
 {
-	if (f && f->unwinder && dp_unwinder_judge(f->unwinder, p, h, why) == DP_UNWOUND_SAFE)
+	if (f && dp_unwinder_judge(f->unwinder, h, why) == DP_UNWOUND_SAFE)
 		return true;
 	snprintf(why, 128, "thread %d may return into a probe", h->tid);
 	return false;
 }
 
 /* A frame that a handler will return by is one of the thread's call frames. */
-bool dp_frames_left_over(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h)
+bool dp_frames_left_over(const struct dp_quiesce_frames *f, const struct dp_held *h)
 {
 	char why[128];
-	return f && f->unwinder && dp_unwinder_judge(f->unwinder, p, h, why) == DP_UNWOUND_SAFE &&
-	       !dp_unwinder_met_signal(f->unwinder);
+	return f && dp_unwinder_judge(f->unwinder, h, why) == DP_UNWOUND_SAFE && !dp_unwinder_met_signal(f->unwinder);
 }

@@ -22,8 +22,8 @@ bool dp_frames_in_sink(const struct dp_quiesce_frames *f, uint64_t pc);
  */
 bool dp_frames_no_hit(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h);
 /* Will the thread certainly not return into a stub? */
-bool dp_frames_clear(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h, char why[128]);
+bool dp_frames_clear(const struct dp_quiesce_frames *f, const struct dp_held *h, char why[128]);
 /* Is what looks like a signal frame on its stack a stale one, whose handler has returned? */
-bool dp_frames_left_over(const struct dp_quiesce_frames *f, const struct dp_process *p, const struct dp_held *h);
+bool dp_frames_left_over(const struct dp_quiesce_frames *f, const struct dp_held *h);
 
 #endif

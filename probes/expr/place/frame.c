@@ -26,10 +26,7 @@ struct dp_expr *dp_frame_cfa(struct dp_scope *s)
 	if (s->cfa_asked)
 		return s->cfa;
 	s->cfa_asked = true;
-	Dwarf_CFI *cfi = m && m->elf && m->elf->elf ? dwarf_getcfi_elf(m->elf->elf) : NULL;
-	s->cfa = cfa_by(s, cfi, dp_module_vaddr(m, s->at.site.addr));
-	if (cfi)
-		dwarf_cfi_end(cfi);
+	s->cfa = m && m->elf ? cfa_by(s, dp_elf_cfi(m->elf), dp_module_vaddr(m, s->at.site.addr)) : NULL;
 	if (!s->cfa && s->debug)
 		s->cfa = cfa_by(s, dwarf_getcfi(s->debug->dwarf), s->pc);
 	return s->cfa;

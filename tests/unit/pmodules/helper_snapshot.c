@@ -43,7 +43,7 @@ static struct dp_snap_variable *full_variable(struct dp_snapshot *s, struct dp_s
 	return v;
 }
 
-static void full_frame(struct dp_snapshot *s, struct dp_snap_thread *t, unsigned n, const struct dp_snap_registers *registers)
+static void full_frame(struct dp_snapshot *s, struct dp_snap_thread *t, unsigned n, const struct dp_frame_regs *registers)
 {
 	struct dp_snap_frame *f = dp_snapshot_frame(s, t);
 	static const struct dp_snap_siginfo info = {
@@ -73,7 +73,7 @@ static void full_frame(struct dp_snapshot *s, struct dp_snap_thread *t, unsigned
 
 static void full_thread(struct dp_snapshot *s, unsigned n)
 {
-	static struct dp_snap_registers one = {{1, 2, 3}, 0x7}, two = {{[16] = UINT64_MAX}, 1u << 16};
+	static struct dp_frame_regs one = {{1, 2, 3}, 0x7}, two = {{[16] = UINT64_MAX}, 1u << 16};
 	struct dp_snap_thread *t = dp_snapshot_thread(s, 100 + (pid_t)n);
 	t->name = "worker";
 	t->state = "SR"[n & 1];
@@ -81,11 +81,11 @@ static void full_thread(struct dp_snapshot *s, unsigned n)
 	t->fault_reason = n ? NULL : "read of 8 bytes at 0x0";
 	t->unwind_end = "no unwind table";
 	t->has_registers = true;
-	for (unsigned i = 0; i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; i < DP_DWARF_REGS; i++)
 		t->registers.value[i] = 0x1111111111111111u * i;
 	t->registers.known = n ? 0x1ffff : 0x10001;
 	t->registers.value[1] = n ? t->registers.value[1] : 0; /* unknown values are not stored */
-	for (unsigned i = 1; !n && i < DP_SNAP_REGS - 1; i++)
+	for (unsigned i = 1; !n && i < DP_DWARF_REGS - 1; i++)
 		t->registers.value[i] = 0;
 	t->rflags = 0x246, t->fs_base = 0x7f0012345700, t->gs_base = 1, t->orig_rax = UINT64_MAX;
 	t->syscall = n ? 202 : -1;
@@ -226,10 +226,10 @@ static void same_siginfo(const struct dp_snap_siginfo *a, const struct dp_snap_s
 	TEXT(name), TEXT(reason);
 }
 
-static void same_registers(const struct dp_snap_registers *a, const struct dp_snap_registers *b)
+static void same_registers(const struct dp_frame_regs *a, const struct dp_frame_regs *b)
 {
 	cr_assert_eq(!a, !b);
-	for (unsigned i = 0; a && i < DP_SNAP_REGS; i++)
+	for (unsigned i = 0; a && i < DP_DWARF_REGS; i++)
 		cr_assert((a->known >> i & 1) == (b->known >> i & 1) && (!(a->known >> i & 1) || a->value[i] == b->value[i]),
 		          "register %u", i);
 }

@@ -143,7 +143,7 @@ static void faulting_thread(struct dp_snapshot *s)
 	                                          .has_address = true,
 	                                          .name = "SIGSEGV",
 	                                          .reason = "address not mapped to object"};
-	static struct dp_snap_registers regs = {.value = {[0] = 0x11, [7] = 0x7fff0000, [16] = 0x40100a}, .known = 0x10081};
+	static struct dp_frame_regs regs = {.value = {[0] = 0x11, [7] = 0x7fff0000, [16] = 0x40100a}, .known = 0x10081};
 	struct dp_snap_thread *t = dp_snapshot_thread(s, 101);
 	t->name = "main";
 	t->state = 'R';

@@ -183,7 +183,7 @@ static enum dp_safe_outcome judge(const struct dp_process *p, pid_t tid, char wh
 	char *maps = NULL;
 	tr_ok(dp_process_maps(p, &maps));
 	tr_ok(dp_image_create(maps, "", p->pid, &image));
-	tr_ok(dp_safe_create(image, p, 0, 0, &safe));
+	tr_ok(dp_safe_create(image, 0, 0, &safe));
 	tr_ok(dp_safe_take(safe, p, tid, &h, &outcome, why));
 	if (outcome == DP_SAFE_HELD)
 		dp_held_release(&h);

@@ -21,7 +21,7 @@ static struct dp_regs regs;
 static struct dp_debug_ctx *world;
 static struct dp_image *image;
 static struct dp_fplan plan;
-static struct dp_fstate frame = {.plan = &plan, .cfa = 0x7000, .regs.known = (1u << DP_SNAP_REGS) - 1};
+static struct dp_fstate frame = {.plan = &plan, .cfa = 0x7000, .regs.known = (1u << DP_DWARF_REGS) - 1};
 
 static size_t read_page(uint64_t addr, void *buf, size_t n, bool *late, void *data)
 {
