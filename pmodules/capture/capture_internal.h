@@ -25,7 +25,7 @@ struct dp_error *dp_taking_begin(struct dp_snap_capture *t, struct taking *kept,
 /* Returns the snapshot, which the caller owns. The rest replaces *kept, for the next snapshot, or is destroyed. */
 struct dp_snapshot *dp_taking_finish(struct taking *k, struct taking **kept);
 
-/* capture_thread.c: the thread when it was stopped: name, state, registers, system call, kernel stack. */
+/* capture_thread.c: what the extraction of a thread leaves out: the text of its system call, its kernel stack, its signal. */
 void dp_snap_capture_thread_facts(struct dp_snapshot *s, const struct dp_stopped_thread *t, struct dp_snap_thread *into);
 /* Notes which of `tid` the process does not have. */
 void dp_snap_capture_missing(struct dp_snapshot *s, const struct dp_stopped *still, const pid_t *tid, size_t n);

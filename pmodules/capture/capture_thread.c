@@ -9,16 +9,6 @@
 #include <string.h>
 #include <utlist.h>
 
-static void take_registers(const struct user_regs_struct *r, struct dp_snap_thread *into)
-{
-	into->registers = dp_frame_regs_of(r);
-	into->has_registers = true;
-	into->rflags = r->eflags;
-	into->fs_base = r->fs_base;
-	into->gs_base = r->gs_base;
-	into->orig_rax = r->orig_rax;
-}
-
 /* "futex(0x7f31c8000b60, 128, 0)": small numbers are decimal. */
 static const char *call_text(struct dp_snapshot *s, const struct dp_stopped_thread *t)
 {
@@ -94,11 +84,6 @@ static void take_signal(struct dp_snapshot *s, const struct dp_stopped_thread *t
 
 void dp_snap_capture_thread_facts(struct dp_snapshot *s, const struct dp_stopped_thread *t, struct dp_snap_thread *into)
 {
-	into->name = dp_snapshot_text(s, t->name);
-	into->state = t->state;
-	take_registers(&t->regs, into);
-	into->is_fault |= t->is_fault;
-	into->syscall = t->syscall;
 	into->syscall_text = t->syscall < 0 ? NULL : call_text(s, t);
 	if (t->kstack && !into->kframes)
 		take_kstack(s, t->kstack, into);

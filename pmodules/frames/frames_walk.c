@@ -7,11 +7,6 @@
 
 enum { STEPS_MAX = 1 << 16, OUTER_SHARE = 4, SWITCHES_MAX = 16 };
 
-static bool load(struct dp_debug_ctx *w, uint64_t addr, uint64_t *ret)
-{
-	return dp_debug_ctx_get(w, addr, ret, sizeof(*ret), NULL);
-}
-
 static bool get(void *data, uint64_t addr, void *buf, size_t n)
 {
 	return dp_debug_ctx_get(data, addr, buf, n, NULL);
@@ -50,7 +45,7 @@ static bool by_bad_call(struct dp_frames *f, const struct dp_fstate *s, struct d
 {
 	uint64_t pc;
 	const uint64_t sp = s->regs.value[DP_FRAME_RSP];
-	if (!s->exact || is_code(f, s->regs.value[DP_FRAME_PC]) || !load(f->w, sp, &pc) || !is_behind_call(f, pc))
+	if (!s->exact || is_code(f, s->regs.value[DP_FRAME_PC]) || !get(f->w, sp, &pc, sizeof(pc)) || !is_behind_call(f, pc))
 		return false;
 	outer->regs = s->regs;
 	set(&outer->regs, DP_FRAME_PC, pc);
@@ -62,8 +57,8 @@ static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, str
 {
 	uint64_t fp, pc;
 	const uint64_t at = s->regs.value[DP_FRAME_RBP];
-	if (!(s->regs.known >> DP_FRAME_RBP & 1) || at < s->regs.value[DP_FRAME_RSP] || at % 8 || !load(f->w, at, &fp) ||
-	    !load(f->w, at + 8, &pc) || !is_behind_call(f, pc))
+	if (!(s->regs.known >> DP_FRAME_RBP & 1) || at < s->regs.value[DP_FRAME_RSP] || at % 8 ||
+	    !get(f->w, at, &fp, sizeof(fp)) || !get(f->w, at + 8, &pc, sizeof(pc)) || !is_behind_call(f, pc))
 		return false;
 	outer->regs = (struct dp_frame_regs){0};
 	set(&outer->regs, DP_FRAME_PC, pc);
