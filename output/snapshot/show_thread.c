@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads and their frames: "#3  0x00005612 in name (a=1) at dir/file.c:12 [libfoo.so]". */
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "output/snapshot/show_internal.h"
 
 #include <inttypes.h>
@@ -11,12 +12,6 @@ enum {
 	BELOW = 8,        /* indentation of a frame's details */
 	ARGS_COMMON = 64, /* number of arguments that are compared within a group */
 };
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
 
 static const char *state_name(char state)
 {
@@ -124,7 +119,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 	}
 	if (bracket) {
 		dp_put_str(&x->b, " [");
-		dp_show_put(x, x->o->verbose ? f->object : base_name(f->object));
+		dp_show_put(x, x->o->verbose ? f->object : dp_path_last(f->object));
 		dp_put_str(&x->b, "]");
 	}
 	dp_put_str(&x->b, f->is_inline ? " (inlined)" : f->is_tail ? " (tail call)" : "");

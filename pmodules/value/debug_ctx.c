@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A world: one process's memory, modules, symbols. */
+#include "base/path.h"
 #include "pmodules/value/debug_ctx_internal.h"
 #include "probes/expr/scope/scope.h"
 #include "probes/image/function/describe.h"
@@ -252,21 +253,12 @@ const char *dp_debug_ctx_symbol_at(struct dp_debug_ctx *w, uint64_t addr)
 	return dp_debug_ctx_object_at(w, addr);
 }
 
-static bool fits_object(const struct dp_module *m, const char *object)
-{
-	const char *path = dp_module_path(m);
-	const size_t n = strlen(path), k = object ? strlen(object) : 0;
-	if (!k)
-		return true;
-	return n >= k && !strcmp(path + n - k, object) && (n == k || path[n - k - 1] == '/' || *object == '/');
-}
-
 bool dp_debug_ctx_symbol(struct dp_debug_ctx *w, const char *symbol, const char *object, uint64_t *ret)
 {
 	const struct dp_symbol_name name = dp_symbol_name_parse(symbol);
 	for (size_t i = 0; i < dp_image_nmodules(w->image); i++) {
 		struct dp_module *m = dp_image_module(w->image, i);
-		if (!m->elf || !fits_object(m, object))
+		if (!m->elf || (object && *object && !dp_path_ends(dp_module_path(m), object)))
 			continue;
 		for (int which = 0; which < 2; which++) {
 			const struct dp_symbols *symbols = which ? dp_module_debug_symbols(m) : dp_module_own_symbols(m);

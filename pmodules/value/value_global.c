@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables with static storage: globals, statics, thread-locals; by name or pattern. */
 #include "pmodules/value/value_global.h"
+#include "base/path.h"
 #include "pmodules/value/eval.h"
 #include "probes/debug/debug_names.h"
 #include "probes/dwarf/type.h"
@@ -89,12 +90,9 @@ static void descend(struct walk *w, Dwarf_Die *parent, const char *scope, unsign
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-static bool ends_with(const char *path, const char *wanted)
+static bool fits(const char *path, const char *wanted)
 {
-	const size_t n = path ? strlen(path) : 0, k = wanted ? strlen(wanted) : 0;
-	if (!k)
-		return true;
-	return n >= k && !strcmp(path + n - k, wanted) && (n == k || path[n - k - 1] == '/' || *wanted == '/');
+	return !wanted || !*wanted || (path && dp_path_ends(path, wanted));
 }
 
 static void in_module(struct walk *w, struct dp_module *m)
@@ -110,7 +108,7 @@ static void in_module(struct walk *w, struct dp_module *m)
 	while (!w->stop && !dp_debug_ctx_is_over(w->w) && (one = dp_debug_units_next(&units, false))) {
 		w->steps = 0;
 		w->g.unit = dwarf_diename(&one->die);
-		if (ends_with(w->g.unit, w->q->unit))
+		if (fits(w->g.unit, w->q->unit))
 			descend(w, &one->die, "", 0);
 	}
 	dp_debug_units_fini(&units);
@@ -121,7 +119,7 @@ void dp_globals_each(struct dp_debug_ctx *w, const struct dp_global_query *q, dp
 	struct walk walk = {.w = w, .q = q, .each = each, .data = data};
 	for (size_t i = 0; i < dp_image_nmodules(w->image) && !walk.stop && !dp_debug_ctx_is_over(w); i++) {
 		struct dp_module *m = dp_image_module(w->image, i);
-		if (m->elf && ends_with(dp_module_path(m), q->object) && (!q->wanted || q->wanted(dp_module_path(m), q->data)))
+		if (m->elf && fits(dp_module_path(m), q->object) && (!q->wanted || q->wanted(dp_module_path(m), q->data)))
 			in_module(&walk, m);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks up types by name, in any unit of any module, and definitions of declared types. */
+#include "base/path.h"
 #include "pmodules/value/debug_ctx_internal.h"
 #include "probes/dwarf/type_search.h"
 #include "probes/image/module.h"
@@ -8,13 +9,6 @@
 #include <string.h>
 
 enum { NAME_LENGTH = 1024, POINTERS_MAX = 8 };
-
-static bool is_called(const struct dp_module *m, const char *object)
-{
-	const char *path = dp_module_path(m);
-	const size_t n = strlen(path), k = strlen(object);
-	return n >= k && !strcmp(path + n - k, object) && (n == k || path[n - k - 1] == '/' || *object == '/');
-}
 
 static bool is_over(void *w)
 {
@@ -30,7 +24,7 @@ static const struct dp_ctype *search(struct dp_debug_ctx *w, struct dp_type_sear
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < n; i++) {
 			struct dp_module *m = dp_image_module(w->image, i);
-			if (!m->elf || (object && *object && is_called(m, object)) != (pass == 0) || (pass && !far))
+			if (!m->elf || (object && dp_path_ends(dp_module_path(m), object)) != (pass == 0) || (pass && !far))
 				continue;
 			if (dp_debug_ctx_is_over(w))
 				return NULL;

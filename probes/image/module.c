@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/image/module.h"
+#include "base/path.h"
 
 #include "probes/elf/relocations.h"
 
@@ -18,8 +19,7 @@ struct dp_module *dp_module_create(const char *path, const char *root, struct dp
 		return NULL;
 	}
 	m->id = ++last_id;
-	const char *slash = strrchr(m->path, '/');
-	m->name = slash ? m->path + (slash - m->path) + 1 : m->path;
+	m->name = m->path + (dp_path_last(m->path) - m->path);
 	m->root = root;
 	m->elf = elf;
 	m->text_relocations = -1;

@@ -4,6 +4,7 @@
  * one to python3.11. They come from the process and are untrusted: a name that a module has already stays that module's.
  */
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "probes/image/image_internal.h"
 
 #include <fcntl.h>
@@ -49,8 +50,7 @@ static bool is_taken(const struct dp_image *image, const char *name)
 void dp_image_call(struct dp_image *image, const char *name)
 {
 	struct dp_module *m = image->nmodules ? image->module[0] : NULL;
-	const char *slash = strrchr(name, '/');
-	dp_auto_free char *last = strdup(slash ? slash + 1 : name);
+	dp_auto_free char *last = strdup(dp_path_last(name));
 	for (size_t i = 0; m && last && *last && !is_taken(image, last) && i < DP_CALLED_MAX; i++)
 		if (!m->called[i])
 			m->called[i] = dp_take(last, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/path.h"
 #include "cli/commands/list/command_list.h"
 
 #include "base/cleanup.h"
@@ -116,8 +117,7 @@ static void find_source(struct dp_module *m, uint64_t addr, char source[DP_SITE_
 	struct dp_error *err = dp_module_debug(m, &debug);
 	*source = 0;
 	if (!err && dp_debug_line_at(debug, dp_debug_pc(debug, dp_addr_of(addr)), &path, &line)) {
-		const char *slash = strrchr(path, '/');
-		snprintf(source, DP_SITE_TEXT, "%s:%d", slash ? slash + 1 : path, line);
+		snprintf(source, DP_SITE_TEXT, "%s:%d", dp_path_last(path), line);
 	}
 	dp_error_destroy(err);
 }

@@ -7,6 +7,7 @@
  *
  * Read once, because modules in that closure stay.
  */
+#include "base/path.h"
 #include "injector/patch/replace/replace.h"
 
 #include "base/cleanup.h"
@@ -48,8 +49,7 @@ static void get_name(const struct dp_replace *s, uint64_t addr, char name[NAME_M
 	char text[4096];
 	const size_t n = addr ? dp_mem_read(&s->t->process, dp_addr_of(addr), text, sizeof(text) - 1) : 0;
 	text[n] = 0;
-	const char *slash = strrchr(text, '/');
-	snprintf(name, NAME_MOST, "%.*s", NAME_MOST - 1, slash ? slash + 1 : text);
+	snprintf(name, NAME_MOST, "%.*s", NAME_MOST - 1, dp_path_last(text));
 }
 
 static void read_dynamic(const struct dp_replace *s, struct module *m)

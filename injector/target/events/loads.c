@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tool's side of agent/loaded.c. */
 #include "injector/loads.h"
+#include "base/path.h"
 
 #include "injector/target/target.h"
 
@@ -15,8 +16,7 @@ static const char glibc_loader[] = "ld-linux-x86-64.so.2";
 
 static bool is_loader(const char *path)
 {
-	const char *name = strrchr(path, '/');
-	return name && !strcmp(name + 1, glibc_loader);
+	return !strcmp(dp_path_last(path), glibc_loader);
 }
 
 struct dp_error *dp_loads_check(struct dp_target *t)

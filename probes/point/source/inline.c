@@ -4,6 +4,7 @@
  * entry that refers to it. With LTO and dwz the two may be in different units. So units that contain the name are walked, then
  * those that refer to entries found there, then all of these for copies.
  */
+#include "base/path.h"
 #include "probes/debug/debug_names.h"
 #include "probes/elf/demangle.h"
 #include "probes/image/module.h"

@@ -5,6 +5,7 @@
  * this uses the line table: a copy starts at the lowest line of its function; code inlined into it counts as the line that calls
  * it.
  */
+#include "base/path.h"
 #include "probes/point/source/source.h"
 
 #include <dwarf.h>
@@ -25,12 +26,6 @@ struct search {
 };
 
 static bool find_entry(Dwarf_Die *die, unsigned depth, uint64_t *ret);
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
 
 static bool is_better(const struct search *s, int line, uint64_t pc)
 {
@@ -63,7 +58,7 @@ static bool is_called_in_file(const struct search *s, Dwarf_Die *die, int *line)
 		return false;
 	const char *file = dwarf_filesrc(files, index, NULL, NULL);
 	*line = (int)number;
-	return file && !strcmp(last_part(file), s->file);
+	return file && !strcmp(dp_path_last(file), s->file);
 }
 
 static void look_inside(struct search *s, Dwarf_Die *parent, unsigned depth)
@@ -124,7 +119,7 @@ static void look_at_row(struct search *s, size_t i, uint64_t pc)
 	    dwarf_lineendsequence(l, &end) || end || !statement)
 		return;
 	const char *file = dwarf_linesrc(l, NULL, NULL);
-	if (!file || strcmp(last_part(file), s->file) || is_nested(s, pc))
+	if (!file || strcmp(dp_path_last(file), s->file) || is_nested(s, pc))
 		return;
 	consider(s, line, pc);
 }
@@ -162,7 +157,7 @@ static bool find_entry(Dwarf_Die *die, unsigned depth, uint64_t *ret)
 	    !(file = dp_debug_decl_file(die)) || dwarf_decl_line(die, &s.first) || !unit_of(die, &unit) ||
 	    dwarf_getsrclines(&unit, &s.lines, &s.nlines))
 		return true;
-	s.file = last_part(file);
+	s.file = dp_path_last(file);
 	look_inside(&s, die, 0);
 	look_at_lines(&s, die);
 	if (s.line)

@@ -4,19 +4,11 @@
  * instance has its own. Each run of instructions of the line starts at a row of the line table. Rows that begin a statement are
  * the line's places; a row after one of the same line continues its run.
  */
+#include "base/path.h"
 #include "probes/debug/debug_names.h"
 #include "probes/image/module.h"
 #include "probes/point/source/source.h"
 
-#include <string.h>
-
-bool dp_path_ends(const char *path, const char *typed)
-{
-	while (!strncmp(typed, "./", 2))
-		typed += 2;
-	const size_t n = strlen(path), m = strlen(typed);
-	return m && m <= n && !strcmp(path + n - m, typed) && (m == n || path[n - m - 1] == '/' || *typed == '/');
-}
 
 struct row {
 	uint64_t addr;
@@ -80,14 +72,13 @@ static void search_unit(struct dp_module *m, struct dp_debug *debug, Dwarf_Die *
 
 void dp_lines_find(struct dp_module *m, struct dp_debug *debug, struct dp_line_query *q, struct dp_selection *ret)
 {
-	const char *slash = strrchr(q->file, '/');
 	struct dp_debug_units units;
 	struct dp_debug_unit *one;
 	if (!dp_debug_units_load(debug, &units)) {
 		ret->failed = true;
 		return;
 	}
-	dp_debug_units_mark_file(&units, slash ? slash + 1 : q->file);
+	dp_debug_units_mark_file(&units, dp_path_last(q->file));
 	while ((one = dp_debug_units_next(&units, false)))
 		search_unit(m, debug, &one->die, q, ret);
 	dp_debug_units_fini(&units);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/point/source/source.h"
+#include "base/path.h"
 
 #include "base/cleanup.h"
 #include "probes/image/image_internal.h"
 
-#include <string.h>
 
 struct search {
 	const struct dp_spec *spec;
@@ -47,12 +47,6 @@ static void search_function(struct search *s, struct dp_module *m, struct dp_deb
 	dp_inline_find(m, debug, &q, s->found);
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 static void search_module(struct search *s, struct dp_module *m)
 {
 	const struct dp_spec *spec = s->spec;
@@ -63,7 +57,7 @@ static void search_module(struct search *s, struct dp_module *m)
 		return;
 	}
 	s->searched++;
-	if (spec->file && !dp_debug_mentions(debug, last_part(spec->file)))
+	if (spec->file && !dp_debug_mentions(debug, dp_path_last(spec->file)))
 		return;
 	if (spec->function)
 		search_function(s, m, debug);

@@ -12,9 +12,6 @@ struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *
 
 /* ---- lines.c ---- */
 
-/* True if `path` ends with the path components of `typed`. */
-bool dp_path_ends(const char *path, const char *typed);
-
 struct dp_line_query {
 	const char *file; /* its full path, or the last parts */
 	uint32_t line;
