@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define TICK_NS    2000000L
-#define LATE_NS    100000L /* after the deadline: the module's own code may run rarely */
+#define LATE_NS    100000L /* after the deadline, for code that mostly waits for other code */
 #define GRACE_HELD 40u     /* times the budget: 2 s */
 #define GRACE_LATE 1200u   /* a minute, when no process waits: reading much debug information takes long */
 #define TRIAL_NS   UINT64_C(1000000000)
@@ -102,6 +102,11 @@ static void crashed(int signal, siginfo_t *info, void *context)
 	siglongjmp(g->at, 1);
 }
 
+static void set_period(long ns)
+{
+	timer_settime(timer, 0, &(struct itimerspec){{0, ns}, {0, ns}}, NULL);
+}
+
 static void tick(int signal, siginfo_t *info, void *context)
 {
 	struct guard *g = top;
@@ -116,7 +121,8 @@ static void tick(int signal, siginfo_t *info, void *context)
 		g->signal = 0;
 		siglongjmp(g->at, 1);
 	}
-	timer_settime(timer, 0, &(struct itimerspec){{0, LATE_NS}, {0, LATE_NS}}, NULL);
+	if (g->text->runs_rarely)
+		set_period(LATE_NS);
 	const struct dp_host *h = g->module->host;
 	if (now > g->module->deadline_ns + (dp_host_is_held(h) ? GRACE_HELD : GRACE_LATE) * dp_host_budget(h))
 		die("it is stuck in a call that does not return");
@@ -145,7 +151,6 @@ static void unblock(void)
 static struct dp_error *guard_on(void)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = tick_signal()};
-	const struct itimerspec period = {{0, TICK_NS}, {0, TICK_NS}};
 	const stack_t own = {.ss_sp = stack, .ss_size = sizeof(stack)};
 	if (is_on)
 		return NULL;
@@ -157,7 +162,7 @@ static struct dp_error *guard_on(void)
 		install(crashes[i], crashed, &before[i]);
 	install(tick_signal(), tick, &tick_before);
 	unblock();
-	timer_settime(timer, 0, &period, NULL);
+	set_period(TICK_NS);
 	is_on = true;
 	return NULL;
 }
@@ -179,7 +184,7 @@ void dp_guard_off(void)
 
 bool dp_guard_text_of(const struct dl_phdr_info *info, uintptr_t inside, struct dp_guard_text *ret)
 {
-	struct dp_guard_text text = {UINTPTR_MAX, 0};
+	struct dp_guard_text text = {.start = UINTPTR_MAX};
 	bool mine = false;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
@@ -228,8 +233,10 @@ static struct dp_error *ended(struct guard *g)
 		m->is_broken = true;
 		return dp_error(DP_TAG_PMODULE, "called %s: the module is disabled, dynprobe continues", g->left);
 	}
-	if (!g->signal)
+	if (!g->signal) {
+		set_period(TICK_NS);
 		return dp_error(DP_TAG_PMODULE, "did not return in time");
+	}
 	m->is_broken = true;
 	if (g->foreign)
 		try_heap();

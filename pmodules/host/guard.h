@@ -9,12 +9,13 @@
 
 struct dp_guard_text { /* the address range of the module's code */
 	uintptr_t start, end;
+	bool runs_rarely; /* it spends its time in functions that it calls */
 };
 /* If `inside` is in this object, stores where its code is. */
 bool dp_guard_text_of(const struct dl_phdr_info *info, uintptr_t inside, struct dp_guard_text *ret);
 /*
- * Runs fn(data) for module m, whose code (or that of the library that it is in now) is `text`. Fails if it crashed (m->is_broken is set: never call it again) or did not return before
- * m->deadline_ns.
+ * Runs fn(data) for module m, whose code (or that of the library that it is in now) is `text`. Fails if it crashed
+ * (m->is_broken is set: never call it again) or did not return before m->deadline_ns.
  */
 struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *text, void (*fn)(void *data),
                               void *data) DP_MUST_CHECK;
