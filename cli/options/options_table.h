@@ -45,6 +45,7 @@ static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb ve
 /* options_typed.c: each stores what the row says. */
 dp_option_taker dp_option_value; /* row->value: flags */
 dp_option_taker dp_option_text;
+dp_option_taker dp_option_pid;  /* 12,14 or a name; adds to trace.pid */
 dp_option_taker dp_option_name; /* text that is not empty */
 dp_option_taker dp_option_word; /* the number of one of row->word, counted from row->value */
 dp_option_taker dp_option_number;

@@ -7,33 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct dp_error *take_pid(struct dp_parser *p, const char *arg)
-{
-	uint64_t pid;
-	DP_TRY(dp_number_parse("--pid", arg, &pid));
-	pid_t *grown = realloc(p->o.trace.pid, (p->o.trace.npids + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error_nomem();
-	p->o.trace.pid = grown;
-	if (pid > INT32_MAX)
-		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", arg);
-	p->o.trace.pid[p->o.trace.npids++] = (pid_t)pid;
-	return NULL;
-}
-
 static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 {
 	if (p->o.trace.command)
 		return dp_error(DP_TAG_USAGE, "two commands: run one dynprobe for each");
 	return dp_words_split(arg, &p->o.trace.command);
-}
-
-static bool has_pid(const struct dp_options *o, pid_t pid)
-{
-	for (size_t i = 0; i < o->trace.npids; i++)
-		if (o->trace.pid[i] == pid)
-			return true;
-	return false;
 }
 
 /* DTrace's -n: pid1234:MODULE:FUNCTION:NAME is the process as well. */
@@ -45,8 +23,7 @@ static struct dp_error *take_description(struct dp_parser *p, const char *arg)
 		return dp_error(DP_TAG_USAGE, "-n '%s': pid* (every process) is not supported; name the processes", arg);
 	if (n && n < sizeof(number) && arg[3 + n] == ':') {
 		snprintf(number, sizeof(number), "%.*s", (int)n, arg + 3);
-		if (!has_pid(&p->o, (pid_t)strtol(number, NULL, 10)))
-			DP_TRY(take_pid(p, number));
+		DP_TRY(dp_option_pid(p, number));
 		if (p->o.trace.npids > 1)
 			return dp_error(
 			        DP_TAG_USAGE,
@@ -144,8 +121,8 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
-        {"pid", 'p', "PID", "the running process PID (repeatable)", EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE),
-         .take = take_pid},
+        {"pid", 'p', "PID", "the running process PID: a list (12,14), or a name for all that have it (nginx); repeatable",
+         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), .take = dp_option_pid},
         {"command", 'c', "CMD", "start CMD, split into words as in a shell, with the probes armed before main; or: -- CMD ARGS",
          V(RUN), .take = take_command},
         {"function", 0, "SPEC",

@@ -22,7 +22,7 @@ int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 		for (size_t i = 0; i < t->run.trace->nprobes; i++)
 			if (t->run.session[k]->place[i].refused && !t->run.session[k]->place[i].left_out)
 				return DP_EXIT_PARTIAL;
-	if (t->run.unheard)
+	if (t->run.unheard || t->run.nmissing)
 		return DP_EXIT_PARTIAL;
 	struct dp_summary_snapshots shots;
 	return dp_snapshots_counts(&t->run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;

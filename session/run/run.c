@@ -23,6 +23,9 @@ void dp_run_fini(struct dp_run *run)
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_session_destroy(run->session[i]);
 	free(run->session);
+	for (size_t i = 0; i < run->nmissing; i++)
+		dp_error_destroy(run->missing[i].why);
+	free(run->missing);
 	dp_error_destroy(dp_lttng_end(run));
 	free(run->lttng_session);
 	dp_snapshots_fini(run);
@@ -51,14 +54,42 @@ struct dp_error *dp_run_launch(struct dp_run *run)
 	return add_session(run, s);
 }
 
+/* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
+static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
+{
+	if (run->trace->npids < 2 || err->tag == DP_TAG_INTERRUPTED)
+		return err;
+	struct dp_run_missing *grown = realloc(run->missing, (run->nmissing + 1) * sizeof(*grown));
+	if (!grown)
+		return err;
+	run->missing = grown;
+	run->missing[run->nmissing++] = (struct dp_run_missing){pid, err};
+	return NULL;
+}
+
+/* Fails if no process is left: then the user made a mistake. Otherwise these are different from the rest. */
+static struct dp_error *check_missing(struct dp_run *run, size_t from)
+{
+	if (run->nmissing && !run->nsessions)
+		return dp_take(run->missing[0].why, NULL);
+	for (size_t i = from; i < run->nmissing; i++) {
+		const struct dp_error *why = run->missing[i].why;
+		dp_trace_log(run->trace, DP_LOG_WARNING, "process %d is left out: %s [%s]", run->missing[i].pid, why->message,
+		             dp_tag_name(why->tag));
+		for (why = why->cause; why; why = why->cause)
+			dp_trace_log(run->trace, DP_LOG_WARNING, "  because: %s", why->message);
+	}
+	return NULL;
+}
+
 struct dp_error *dp_run_attach(struct dp_run *run)
 {
 	struct dp_session *s = NULL;
 	for (size_t i = 0; i < run->trace->npids; i++) {
-		DP_TRY(dp_session_open(run->trace, run->trace->pid[i], &s));
-		DP_TRY(add_session(run, s));
+		struct dp_error *err = dp_session_open(run->trace, run->trace->pid[i], &s);
+		DP_TRY(err ? leave_out(run, run->trace->pid[i], err) : add_session(run, s));
 	}
-	return NULL;
+	return check_missing(run, 0);
 }
 
 /* Replaces patterns by probes, by the functions of the first process. */
@@ -73,14 +104,30 @@ static struct dp_error *expand(struct dp_run *run)
 	return NULL;
 }
 
+/* Closes the sessions for which `act` fails. */
+static struct dp_error *for_each(struct dp_run *run, struct dp_error *(*act)(struct dp_session *s))
+{
+	size_t kept = 0;
+	struct dp_error *err = NULL;
+	for (size_t i = 0; i < run->nsessions; i++) {
+		struct dp_session *s = run->session[i];
+		struct dp_error *one = err ? NULL : act(s);
+		if (one && !(err = leave_out(run, dp_target_pid(s->target), one)))
+			dp_session_destroy(s);
+		else
+			run->session[kept++] = s;
+	}
+	run->nsessions = kept;
+	return err;
+}
+
 struct dp_error *dp_run_resolve(struct dp_run *run)
 {
 	DP_TRY(expand(run));
-	for (size_t i = 0; i < run->nsessions; i++)
-		DP_TRY(dp_session_resolve(run->session[i]));
-	for (size_t i = 0; i < run->nsessions; i++)
-		DP_TRY(dp_session_scope(run->session[i]));
-	return NULL;
+	const size_t before = run->nmissing;
+	DP_TRY(for_each(run, dp_session_resolve));
+	DP_TRY(for_each(run, dp_session_scope));
+	return check_missing(run, before);
 }
 
 struct dp_error *dp_run_dry_run(struct dp_run *run)
@@ -115,6 +162,15 @@ static struct dp_error *install_one(struct dp_session *s)
 	return dp_session_placed(s) ? forgive_end(s, err) : err;
 }
 
+/* Refuses all probes of one of several processes. */
+static void refuse_all(struct dp_session *s, const struct dp_error *why)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if (!s->place[i].refused && !s->trace->probe[i].reserved)
+			s->place[i].refused = dp_error(why->tag, "%s", why->message);
+	s->ended = true;
+}
+
 /* Whether the probe to be replaced is the reason that its successor does not fit. */
 static bool is_blocked_by_old(const struct dp_run *run)
 {
@@ -128,7 +184,12 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 	if (dp_run_interrupted(run))
 		return dp_error(DP_TAG_INTERRUPTED, "a signal came before the first probe was placed: none was placed");
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
-		DP_TRY(install_one(run->session[i]));
+		struct dp_error *err = install_one(run->session[i]);
+		if (err && (run->nsessions < 2 || err->tag == DP_TAG_INTERRUPTED || dp_session_placed(run->session[i])))
+			return err;
+		if (err)
+			refuse_all(run->session[i], err);
+		dp_error_destroy(err);
 		*placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}

@@ -10,11 +10,18 @@
 #include "session/expand/expand.h"
 #include "session/process/session.h"
 
+struct dp_run_missing { /* one of several processes that cannot be probed; the others are */
+	pid_t pid;
+	struct dp_error *why;
+};
+
 struct dp_run {
 	const struct dp_trace_spec *trace; /* the caller's; after dp_run_resolve() that of `expanded`, if there were patterns */
 	struct dp_expansion expanded;
 	struct dp_session **session;
 	size_t nsessions;
+	struct dp_run_missing *missing;
+	size_t nmissing;
 	uint64_t start_ns, recorded;
 	uint64_t armed_ns, leave_ns, clear_ns; /* all probes are installed; their removal begins; they are removed */
 	size_t current;                        /* the session being drained */
@@ -41,7 +48,10 @@ void dp_run_init(struct dp_run *run, const struct dp_trace_spec *trace);
 void dp_run_fini(struct dp_run *run);
 /* Starts the command and stops it before its first instruction. */
 struct dp_error *dp_run_launch(struct dp_run *run) DP_MUST_CHECK;
-/* Opens the processes; nothing in them is changed. */
+/*
+ * Opens the processes; nothing in them is changed. Here and in dp_run_resolve() one of several that fails goes to `missing`; if
+ * all fail, the first one's error is returned. One that fails later has its probes refused.
+ */
 struct dp_error *dp_run_attach(struct dp_run *run) DP_MUST_CHECK;
 /* Expands patterns by the functions of the first process, and finds every probe's site in each process. */
 struct dp_error *dp_run_resolve(struct dp_run *run) DP_MUST_CHECK;

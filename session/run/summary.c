@@ -34,6 +34,25 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	ret->lost.other += p->unshown;
 }
 
+/* One row for each probe; one for all of a pattern's. */
+static size_t fill_missing(const struct dp_run *run, const struct dp_run_missing *m, struct dp_summary_probe *ret)
+{
+	size_t n = 0;
+	unsigned pattern = 0;
+	for (size_t i = 0; i < run->trace->nprobes; i++) {
+		const struct dp_probe *p = &run->trace->probe[i];
+		if (p->reserved || (p->pattern && p->pattern == pattern))
+			continue;
+		pattern = p->pattern;
+		ret[n++] = (struct dp_summary_probe){.name = p->name,
+		                                     .spec = p->spec.text,
+		                                     .pid = m->pid,
+		                                     .tag = dp_tag_name(m->why->tag),
+		                                     .reason = m->why->message};
+	}
+	return n;
+}
+
 static void add_stops(struct dp_summary_stops *to, uint64_t held_ns, unsigned stops, unsigned vain)
 {
 	to->held_ns += held_ns;
@@ -67,7 +86,7 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 {
 	const size_t each = run->trace->nprobes;
-	struct dp_summary_probe *probe = calloc(run->nsessions * each + 1, sizeof(*probe));
+	struct dp_summary_probe *probe = calloc((run->nsessions + run->nmissing) * each + 1, sizeof(*probe));
 	*ret = (struct dp_summary){
 	        .probe = probe,
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
@@ -84,5 +103,7 @@ bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 			if (!run->trace->probe[i].reserved)
 				fill_probe(run, run->session[k], i, &probe[ret->n++]);
 	}
+	for (size_t k = 0; k < run->nmissing; k++)
+		ret->n += fill_missing(run, &run->missing[k], &probe[ret->n]);
 	return true;
 }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes by number and by name: --pid 12,14, --pid nginx. */
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "cli/options/numbers.h"
+#include "cli/options/options_table.h"
+#include "injector/tracee/proc/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_number(const char *word)
+{
+	return word[strspn(word, "0123456789")] == '\0';
+}
+
+static bool has_pid(const struct dp_trace_spec *trace, pid_t pid)
+{
+	for (size_t i = 0; i < trace->npids; i++)
+		if (trace->pid[i] == pid)
+			return true;
+	return false;
+}
+
+static struct dp_error *add(struct dp_trace_spec *trace, pid_t pid)
+{
+	if (has_pid(trace, pid))
+		return NULL;
+	pid_t *grown = realloc(trace->pid, (trace->npids + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error_nomem();
+	trace->pid = grown;
+	trace->pid[trace->npids++] = pid;
+	return NULL;
+}
+
+/* By its name in /proc, as pgrep -x, or by its executable's: names in /proc are cut after 15 bytes. */
+static bool is_named(pid_t pid, const char *name)
+{
+	char link[32], exe[4096], comm[64];
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	const ssize_t n = readlink(link, exe, sizeof(exe) - 1);
+	const bool is_program = n > 0 || errno == EACCES || errno == EPERM; /* not a thread of the kernel, not a zombie */
+	exe[n > 0 ? n : 0] = '\0';
+	dp_proc_comm(pid, comm, sizeof(comm));
+	return is_program && (!strcmp(comm, name) || !strcmp(dp_path_last(exe), name));
+}
+
+static struct dp_error *add_named(struct dp_trace_spec *trace, const char *name)
+{
+	bool found = false;
+	dp_auto_closedir DIR *proc = opendir("/proc");
+	if (!proc)
+		return dp_error_sys(DP_TAG_SYS, "opening /proc");
+	for (const struct dirent *e; (e = readdir(proc));) {
+		const pid_t pid = is_number(e->d_name) ? (pid_t)atoi(e->d_name) : 0;
+		if (pid <= 0 || pid == getpid() || !is_named(pid, name))
+			continue;
+		found = true;
+		DP_TRY(add(trace, pid));
+	}
+	return found ? NULL : dp_error(DP_TAG_NO_PROCESS, "no process is named '%s'", name);
+}
+
+static struct dp_error *add_word(struct dp_trace_spec *trace, const char *word)
+{
+	uint64_t pid;
+	if (!is_number(word))
+		return add_named(trace, word);
+	DP_TRY(dp_number_parse("--pid", word, &pid));
+	if (pid > INT32_MAX)
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", word);
+	return add(trace, (pid_t)pid);
+}
+
+struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
+{
+	dp_auto_free char *list = strdup(arg);
+	char *rest = list;
+	if (!list)
+		return dp_error_nomem();
+	for (const char *word; (word = strsep(&rest, ","));)
+		DP_TRY(add_word(&p->o.trace, word));
+	return NULL;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Several processes in one run: by list and by name; what is wrong with one costs the others nothing."""
+
+import os
+import subprocess
+
+import harness
+from harness import Case, State
+
+
+class Processes(Case):
+    def two(self):
+        return self.target("spin", 0, 1000), self.target("spin", 0, 1000)
+
+    def dead(self):
+        p = subprocess.Popen(["true"])
+        p.wait()
+        return p.pid
+
+    def assert_others_hit(self, r, left_out, tag, *targets):
+        self.assert_ok(r, status=124)
+        self.assertIn(str(left_out), r.err)
+        self.assertEqual({p["pid"]: p["tag"] for p in r.summary["probes"] if p.get("tag")}, {left_out: tag}, r)
+        pids = {e["pid"] for e in r.events}
+        self.assertEqual(pids, {t.pid for t in targets}, r)
+
+    def test_list_is_all_of_them(self):
+        a, b = self.two()
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        self.assert_ok(r)
+        self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
+        for t in (a, b):
+            self.assert_result_ok(t)
+
+    def test_process_named_twice_is_probed_once(self):
+        a, _ = self.two()
+        r = self.dynprobe("--pid", f"{a.pid},{a.pid}", "--pid", a.pid, "--function", "foo", "-n", 10)
+        self.assert_ok(r)
+        self.assertEqual([p["pid"] for p in r.summary["probes"]], [a.pid])
+
+    def test_name_is_all_processes_of_that_name(self):
+        name = f"dpn{os.getpid() % 10000}"
+        link = self.path(name)
+        os.symlink(harness.target_path("spin"), link)
+        a, b = (self.spawn(link, "0", "1000") for _ in range(2))
+        r = self.dynprobe("--pid", name, "--function", "foo", "-n", 40)
+        self.assert_ok(r)
+        self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
+
+    def test_name_that_no_process_has_is_refused(self):
+        self.assert_refused(self.dynprobe("--pid", "no-such-name", "--function", "foo"), "DP-NO-PROCESS", "no-such-name")
+
+    def test_one_that_has_ended_costs_the_others_nothing(self):
+        a, b = self.two()
+        dead = self.dead()
+        r = self.dynprobe("--pid", f"{a.pid},{dead},{b.pid}", "--function", "foo", "-n", 40)
+        self.assert_others_hit(r, dead, "DP-NO-PROCESS", a, b)
+        for t in (a, b):
+            self.assert_result_ok(t)
+
+    def test_one_without_the_function_costs_the_others_nothing(self):
+        a, b = self.two()
+        other = self.spawn("sleep", "60")
+        harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
+        before = State(other.pid)
+        r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
+        self.assertEqual(before.differences(State(other.pid)), {})
+
+    def test_one_with_a_seccomp_filter_costs_the_others_nothing(self):
+        a, b = self.two()
+        caged = self.target("caged", ready="CAGED")
+        before = State(caged.pid)
+        r = self.dynprobe("--pid", f"{caged.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        self.assert_others_hit(r, caged.pid, "DP-SECCOMP", a, b)
+        self.assertEqual(before.differences(State(caged.pid)), {})
+        self.assert_result_ok(caged)
+
+    def test_one_that_cannot_be_stopped_costs_the_others_nothing(self):
+        a, b = self.two()
+        stuck = self.target("vforker", 3600000)
+        harness.wait_until(lambda: stuck.state() == "D", what="the vfork")
+        r = self.dynprobe("--pid", f"{stuck.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        self.assert_others_hit(r, stuck.pid, "DP-VFORK", a, b)
+        for t in (a, b):
+            self.assert_result_ok(t)
+        stuck.process.kill()
+
+    def test_function_that_none_has_is_an_error_and_changes_nothing(self):
+        a, b = self.two()
+        before = State(a.pid), State(b.pid)
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "no_such_function")
+        self.assert_refused(r, "DP-NO-SYMBOL", "no_such_function")
+        for t, state in zip((a, b), before):
+            self.assertEqual(state.differences(State(t.pid)), {})
+
+    def test_all_that_have_ended_are_an_error(self):
+        self.assert_refused(self.dynprobe("--pid", f"{self.dead()},{self.dead()}", "--function", "foo"), "DP-NO-PROCESS")
+
+
+if __name__ == "__main__":
+    harness.main()
