@@ -12,7 +12,7 @@
 
 struct dp_agg_row { /* for one probe, or for one of its keys */
 	const char *name;
-	pid_t pid;
+	pid_t pid; /* 0: of several processes */
 	bool keyed;
 	uint64_t key;
 	const uint64_t *frames; /* the key as a backtrace, innermost first; or NULL */

@@ -77,7 +77,10 @@ static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 	dp_put_double(b, a->seconds, 8);
 	put_member(b, "probe");
 	dp_put_json_str(b, row->name);
-	dp_buf_printf(b, ",\"pid\":%d", row->pid);
+	if (row->pid)
+		dp_buf_printf(b, ",\"pid\":%d", row->pid);
+	else
+		dp_buf_printf(b, ",\"pid\":null");
 	put_key(b, row);
 	if (a->value) {
 		put_member(b, "value");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes rows from cells: sums those of all threads, joins those of a function's exits, subtracts the values at the end of the
- * last interval, and sorts, greatest first.
+ * Makes rows from cells: sums those of all threads and processes, joins those of a function's exits, subtracts the values at the
+ * end of the last interval, and sorts, greatest first. Backtraces are rows of one process: their frames are addresses in it.
  */
 #include "session/run/rows.h"
 
@@ -13,8 +13,9 @@
 
 #define LOOK_NS UINT64_C(100000000)
 
-struct row { /* one key of one probe of one target */
-	size_t session, probe;
+struct row { /* one key of one probe */
+	size_t session; /* whose backtrace it is; otherwise 0 */
+	size_t probe;
 	bool keyed;
 	uint64_t key;
 	unsigned nframes;
@@ -124,7 +125,7 @@ static void read_probe(struct dp_run *run, struct dp_rows *a, size_t k, unsigned
 {
 	struct dp_session *s = run->session[k];
 	struct dp_agg_loss loss;
-	const struct row like = {.session = k, .probe = dp_aggs_row(run->trace, i)};
+	const struct row like = {.probe = dp_aggs_row(run->trace, i)};
 	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
 	if (!s->place[i].placed)
 		return;
@@ -144,7 +145,7 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 {
 	const struct target *t = data;
 	const struct dp_run *run = t->run;
-	const struct row like = {.session = t->session,
+	const struct row like = {.session = t->a->want.stack ? t->session : 0,
 	                         .probe = dp_aggs_row(run->trace, key->probe),
 	                         .keyed = true,
 	                         .key = key->key,
@@ -202,7 +203,7 @@ static struct dp_agg_row shown_row(struct dp_run *run, const struct dp_rows *a, 
 	struct dp_image *image = dp_target_image(s->target);
 	return (struct dp_agg_row){
 	        .name = p->title ? p->title : p->name,
-	        .pid = dp_target_pid(s->target),
+	        .pid = frames || run->nsessions == 1 ? dp_target_pid(s->target) : 0,
 	        .keyed = row->keyed,
 	        .key = row->key,
 	        .frames = frames,
@@ -251,7 +252,7 @@ bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret)
 	        .value = asked->value,
 	        .by = asked->by,
 	        .ns = asked->value && !strcmp(asked->value, "duration"),
-	        .pids = run->nsessions > 1,
+	        .pids = run->nsessions > 1 && a->want.stack,
 	        .delta = delta,
 	        .low = asked->low,
 	        .step = asked->step,

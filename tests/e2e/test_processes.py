@@ -86,6 +86,27 @@ class Processes(Case):
             self.assert_result_ok(t)
         stuck.process.kill()
 
+    def test_aggregations_are_totals_over_all_processes(self):
+        a, b = self.two()
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "-n", 2000)
+        self.assert_ok(r)
+        self.assertEqual([x["pid"] for x in r.answers], [None])
+        hits = {p["pid"]: p["recorded"] for p in r.summary["probes"]}
+        self.assertEqual(r.answers[0]["hits"], sum(hits.values()))
+        self.assertTrue(all(hits.values()), hits)
+
+    def test_aggregations_by_pid_have_a_row_for_each_process(self):
+        a, b = self.two()
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "--by", "pid", "-n", 2000)
+        self.assert_ok(r)
+        self.assertEqual({x["key"]: x["hits"] for x in r.answers}, {p["pid"]: p["recorded"] for p in r.summary["probes"]})
+
+    def test_backtraces_as_keys_stay_those_of_a_process(self):
+        a, b = self.two()
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "--by", "backtrace", "-n", 2000)
+        self.assert_ok(r)
+        self.assertEqual({x["pid"] for x in r.answers}, {a.pid, b.pid})
+
     def test_function_that_none_has_is_an_error_and_changes_nothing(self):
         a, b = self.two()
         before = State(a.pid), State(b.pid)
