@@ -360,7 +360,7 @@ class Case(harness.Case):
 
     # -- the lttng command
 
-    def lttng(self, *args, user=None, check=True, timeout=30):
+    def lttng(self, *args, user=None, check=True, timeout=120):
         """Runs lttng, which here never starts a daemon by itself."""
         p = subprocess.run(["lttng", "-n", *map(str, args)], capture_output=True, text=True, timeout=timeout, **(user or self.root).popen())
         if check and p.returncode != 0:
@@ -388,7 +388,7 @@ class Case(harness.Case):
                 }
         return found
 
-    def wait_listed(self, pid, *names, user=None, seconds=20):
+    def wait_listed(self, pid, *names, user=None, seconds=60):
         """Waits until the daemon lists these events of the process; returns all of the process."""
 
         def look():
