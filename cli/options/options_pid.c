@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes by number and by name: --pid 12,14, --pid nginx. */
+/* Processes by number, name and control group: --pid 12,14, --pid nginx, --cgroup PATH. */
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "cli/options/numbers.h"
@@ -85,4 +85,41 @@ struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
 	for (const char *word; (word = strsep(&rest, ","));)
 		DP_TRY(add_word(&p->o.trace, word));
 	return NULL;
+}
+
+/* ---- control groups ---- */
+
+enum { DEPTH_MAX = 32, PATH_LENGTH = 4096 };
+
+/* Adds the processes of a group and of those below it. False: the folder is not a group. */
+static bool add_group(struct dp_trace_spec *trace, const char *folder, unsigned depth, struct dp_error **err)
+{
+	char path[PATH_LENGTH];
+	int pid;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
+	dp_auto_fclose FILE *procs = fopen(path, "re");
+	dp_auto_closedir DIR *inner = procs ? opendir(folder) : NULL;
+	if (!inner)
+		return false;
+	while (!*err && fscanf(procs, "%d", &pid) == 1)
+		*err = pid > 0 && pid != getpid() ? add(trace, pid) : NULL; /* 0: not in our pid namespace */
+	for (const struct dirent *e; !*err && depth < DEPTH_MAX && (e = readdir(inner));)
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+		    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) < sizeof(path))
+			add_group(trace, path, depth + 1, err);
+	return true;
+}
+
+struct dp_error *dp_option_cgroup(struct dp_parser *p, const char *arg)
+{
+	struct dp_error *err = NULL;
+	char path[PATH_LENGTH];
+	const size_t before = p->o.trace.npids;
+	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", arg);
+	if (!add_group(&p->o.trace, arg, 0, &err) && !add_group(&p->o.trace, path, 0, &err))
+		return dp_error(DP_TAG_NO_PROCESS, "'%s' is not a control group: neither it nor '%s' has a file cgroup.procs",
+		                arg, path);
+	if (!err && p->o.trace.npids == before)
+		return dp_error(DP_TAG_NO_PROCESS, "the control group '%s' has no processes that are not named already", arg);
+	return err;
 }

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import harness
-from harness import Case, State
+from harness import Case, State, needs_root
 
 
 class Processes(Case):
@@ -49,6 +49,50 @@ class Processes(Case):
 
     def test_name_that_no_process_has_is_refused(self):
         self.assert_refused(self.dynprobe("--pid", "no-such-name", "--function", "foo"), "DP-NO-PROCESS", "no-such-name")
+
+    def remove_groups(self, *folders):
+        def gone(folder):
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                return True
+            except OSError:  # its last process is still ending
+                return False
+            return True
+
+        for folder in folders:
+            harness.wait_until(lambda: gone(folder), what=f"an empty {folder}")
+
+    def group(self):
+        """A control group of our own, with another one in it."""
+        for base in "/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified":
+            outer = f"{base}/dynprobe-test-{os.getpid()}"
+            try:
+                os.makedirs(outer + "/inner")
+            except OSError:
+                continue
+            self.addCleanup(self.remove_groups, outer + "/inner", outer)
+            if os.path.exists(outer + "/cgroup.procs"):
+                return outer
+        self.skipTest("no control group can be made here")
+
+    @needs_root
+    def test_control_group_is_its_processes_and_those_below(self):
+        outer = self.group()
+        a, b = self.two()
+        c, _ = self.two()
+        for t, folder in (a, outer), (b, outer + "/inner"):
+            with open(folder + "/cgroup.procs", "w") as f:
+                f.write(str(t.pid))
+        r = self.dynprobe("--cgroup", outer, "--function", "foo", "-n", 40)
+        for t in (a, b):
+            self.assert_result_ok(t)
+        self.assert_ok(r)
+        self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
+        self.assert_result_ok(c)
+
+    def test_folder_that_is_no_control_group_is_refused(self):
+        self.assert_refused(self.dynprobe("--cgroup", "/tmp", "--function", "foo"), "DP-NO-PROCESS", "cgroup.procs")
 
     def test_one_that_has_ended_costs_the_others_nothing(self):
         a, b = self.two()
