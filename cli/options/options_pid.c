@@ -68,7 +68,7 @@ static struct dp_error *add_named(struct dp_trace_spec *trace, const char *name)
 static struct dp_error *add_word(struct dp_trace_spec *trace, const char *word)
 {
 	uint64_t pid;
-	if (!is_number(word))
+	if (*word && !strchr("0123456789+-", *word))
 		return add_named(trace, word);
 	DP_TRY(dp_number_parse("--pid", word, &pid));
 	if (pid > INT32_MAX)
