@@ -12,7 +12,8 @@
  *   private   struct dp_agent with the thread table                              anonymous, rw-, MADV_WIPEONFORK
  *
  * A fork child shares text, stubs and data with its parent, but its `private` is zeroed: every look-up misses, the agent sees
- * live == 0 and the child records nothing (it adds to `forked` in struct dp_lost).
+ * live == 0 and the child records nothing (it adds to `forked` in struct dp_lost). If control->follow.on is 1, it joins instead: it
+ * fills its `private` from the control page, with a number that no other process gets, and takes slots of its own (decision 0037).
  *
  * How a hit finds its ring: key = the word at %fs:0 (the ABI's self pointer), hashed into the thread table, which leads to a
  * slot. The slot is the right one if its tid equals the word at %fs:tid_offset. If the tool could not verify this for every
@@ -74,6 +75,7 @@
 #define DP_ABI_VERSION 5u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
+#define DP_JOINED UINT64_C(0x6e696f6a62707964)   /* in a fork child that records: `process` is its number */
 #define DP_MEMFD_NAME "dynprobe"                 /* all our mappings show as /memfd:dynprobe in /proc/PID/maps */
 
 /* ---- records ------------------------------------------------------------------------------------------------- */
@@ -87,7 +89,7 @@ struct dp_record {
 };
 
 #define DP_RECORD_PAD 0xffffu    /* filler up to the end of the ring, of any length; only its first 8 bytes are written */
-#define DP_RECORD_THREAD 0xfffeu /* payload: uint64_t tid; the records after this one are of that thread */
+#define DP_RECORD_THREAD 0xfffeu /* payload: a dp_thread_word(); the records after this one are of that thread */
 #define DP_RECORD_MAX 4096u      /* bytes, upper bound of one record */
 
 /* ---- slots: one per thread that has hit a probe ---------------------------------------------------------------- */
@@ -106,6 +108,19 @@ enum dp_slot_state {
 #define DP_TID_PENDING UINT32_C(0x80000000) /* the owner must first announce itself, with a DP_RECORD_THREAD */
 #define DP_TID_SUSPECT UINT32_C(0x40000000) /* the tool thinks that the owner is gone */
 #define DP_TID_MASK UINT32_C(0x3fffffff)
+
+/* A thread as records name it; pid 0: of the target itself. */
+static inline uint64_t dp_thread_word(uint32_t pid, uint32_t tid)
+{
+	return (uint64_t)pid << 32 | tid;
+}
+
+/*
+ * A slot belongs to a process, by its number: 0 is the target, others have joined. A process takes only slots that are FREE, or
+ * DEAD and of its own number or none: the tool sets none when the process is gone. So an entry of a process's thread table never
+ * leads to a slot that another process uses, although parent and child have equal keys and may have equal thread ids.
+ */
+#define DP_PROCESS_NONE UINT32_MAX
 
 struct dp_slot {
 	/* line 0: the producer's */
@@ -133,7 +148,9 @@ struct dp_slot {
 	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0 */
 	uint64_t settled;     /* nothing below it is written any more: what is not committed there was abandoned */
 	uint64_t settled_tid; /* thread of the announcement that wrote `settled` */
-	uint64_t reserved2[5];
+	uint32_t process;   /* the owner's number. Written before the state becomes USED, as is pid */
+	uint32_t pid;       /* the owner's getpid(); 0: the target */
+	uint64_t reserved2[4];
 };
 _Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
 
@@ -219,7 +236,7 @@ struct dp_agg_pair {
 #define DP_AGG_PAIRS 16384u
 
 struct dp_agent {
-	uint64_t live;       /* DP_LIVE, or 0 in a fork child */
+	uint64_t live;       /* DP_LIVE; in a fork child 0, or DP_JOINED, written last */
 	uint32_t pid;        /* getpid() of the target in its own pid namespace */
 	uint32_t identity;   /* enum dp_identity */
 	uint32_t tid_offset; /* from %fs */
@@ -230,7 +247,7 @@ struct dp_agent {
 	uint64_t exhausted;  /* control->slots_freed + 1 when no slot was left: searching again is useless */
 	uint64_t refused;    /* hits since then, roughly (the flight recorder searches again now and then) */
 	struct dp_aggs answers;
-	uint64_t reserved[1];
+	uint64_t process;    /* this process's number; 0: the target */
 	struct dp_thread_entry table[DP_TABLE_SIZE];
 	uint64_t answer_key[DP_TABLE_SIZE];   /* the same for blocks of cells, in arrays of their own so that one index serves
 	                                         both unchanged */
@@ -350,6 +367,16 @@ struct dp_park {
 	uint64_t pid;      /* of the target, in its pid namespace: no other process that shares its memory waits */
 };
 
+struct dp_follow { /* what a fork child needs to join */
+	uint32_t on;        /* 1: fork children join; 0: no more, and those that have joined take no more room */
+	uint32_t joined;    /* the last number taken */
+	uint32_t processes; /* how many have joined */
+	uint32_t identity;  /* as in struct dp_agent, as are the next two */
+	uint32_t tid_offset;
+	uint32_t reserved;
+	uint64_t unwind;
+};
+
 struct dp_control {
 	uint64_t magic; /* DP_MAGIC, written last */
 	uint32_t abi;   /* DP_ABI_VERSION */
@@ -388,6 +415,7 @@ struct dp_control {
 	uint64_t starved;    /* how often a ring could not grow for lack of them */
 	uint64_t reserved[1];
 	struct dp_park park;
+	struct dp_follow follow;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 
@@ -402,6 +430,13 @@ struct dp_probe_desc {
 	uint64_t site;    /* address of the probed instruction */
 	uint64_t event;   /* sink lttng: the value of struct dp_sink_event.event; 0 with the ring */
 };
+
+/* The control page of this probe's group. A fork child knows nothing else: the counters of probe 0 begin a page after it. */
+#define DP_LOST_OFFSET UINT64_C(4096)
+static inline uint64_t dp_desc_control(const struct dp_probe_desc *desc)
+{
+	return desc->lost - desc->probe * sizeof(struct dp_lost) - DP_LOST_OFFSET;
+}
 
 /* On the stack of the hit while a probe's helpers run. The emitter uses the offsets: keep them. */
 struct dp_capture {
@@ -469,7 +504,8 @@ struct dp_ask {
 	uint8_t kind;   /* enum dp_ask_kind */
 	uint8_t size;
 	uint8_t comm; /* 1: the string is the thread's name; the operand is not used */
-	uint8_t reserved[5];
+	uint8_t follow; /* 1: in a fork child that has not joined yet, read the child's own memory */
+	uint8_t reserved[4];
 	char text[]; /* NUL-terminated */
 };
 /*

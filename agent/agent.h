@@ -23,10 +23,20 @@ struct dp_reservation { /* returned in rax and rdx */
 /* ---- thread.c: which slot is this thread's --------------------------------------------------- */
 
 struct dp_thread dp_thread_self(const struct dp_agent *agent);
-/* The thread's slot, claimed if it has none; NULL if none is left. Its owner may still have to announce itself. */
-struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self);
+/*
+ * The thread's slot, claimed if it has none; NULL if none is left. Its owner may still have to announce itself. Corrects *self if
+ * the thread id word of a fork child's thread proves to be its parent's.
+ */
+struct dp_slot *dp_thread_slot(struct dp_agent *agent, struct dp_thread *self);
 /* Writes the DP_RECORD_THREAD that must precede the thread's first record in this slot. False if the ring is full. */
 bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self);
+
+/* ---- follow.c: fork children that record ------------------------------------------------------- */
+
+/* In a process that is not the target: whether its hits are recorded. Joins at the first one. */
+bool dp_follows(struct dp_agent *agent, const struct dp_probe_desc *desc);
+/* The pid by which the process reads its own memory, before it has joined. */
+void dp_follow_pid(struct dp_agent *agent);
 
 /* ---- ring.c: room for a record --------------------------------------------------------------- */
 

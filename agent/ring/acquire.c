@@ -16,7 +16,7 @@ struct dp_reservation dp_acquire(const struct dp_probe_desc *desc)
 	struct dp_slot *slot;
 	struct dp_record *record;
 
-	if (DP_LOAD(&agent->live) != DP_LIVE)
+	if (DP_LOAD(&agent->live) != DP_LIVE && !dp_follows(agent, desc))
 		return lose(&lost->forked);
 	self = dp_thread_self(agent);
 	slot = dp_thread_slot(agent, &self);

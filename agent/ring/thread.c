@@ -8,11 +8,13 @@
  *
  * How a slot changes owner (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
  *
- *   any FREE or DEAD  ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
+ *   FREE, or DEAD (*) ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
  *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other is gone, its TCB reused
  *   other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
  *                                                                                  between
  *   other USED        ->  DEAD                                                     by any thread, without a tool (sweep.c)
+ *
+ * (*) of this process, or of none (agent/abi.h).
  *
  * P keeps the fast path out until the DP_RECORD_THREAD is written.
  */
@@ -48,13 +50,14 @@ static enum dp_slot_state state_of(uint64_t word)
 }
 
 /* Whether the slot is this thread's. Takes it over from an earlier thread with the same key. */
-static bool own(struct dp_slot *slot, const struct dp_thread *self)
+static bool own(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self)
 {
 	for (;;) {
 		uint64_t word = DP_LOAD(dp_slot_word(slot));
 		uint32_t tid = (uint32_t)word;
 
-		if (state_of(word) != DP_SLOT_USED || DP_LOAD(&slot->key) != self->key)
+		if (state_of(word) != DP_SLOT_USED || DP_LOAD(&slot->key) != self->key ||
+		    DP_LOAD(&slot->process) != agent->process)
 			return false;
 		if ((tid & ~DP_TID_PENDING) == self->tid)
 			return true;
@@ -74,23 +77,31 @@ static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_
 
 		if (state_of(DP_LOAD(dp_slot_word(slot))) == DP_SLOT_FREE)
 			break;
-		if (own(slot, self))
+		if (own(agent, slot, self))
 			return slot;
 	}
 	return NULL;
 }
 
-static bool claim(struct dp_slot *slot, const struct dp_thread *self)
+static bool may_claim(const struct dp_agent *agent, const struct dp_slot *slot, enum dp_slot_state state)
+{
+	const uint32_t process = DP_LOAD(&slot->process);
+
+	return state == DP_SLOT_FREE || (state == DP_SLOT_DEAD && (process == agent->process || process == DP_PROCESS_NONE));
+}
+
+static bool claim(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self)
 {
 	uint64_t word = DP_LOAD(dp_slot_word(slot));
-	enum dp_slot_state state = state_of(word);
 
-	if (state != DP_SLOT_FREE && state != DP_SLOT_DEAD)
+	if (!may_claim(agent, slot, state_of(word)))
 		return false;
 	if (!dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_CLAIM)))
 		return false;
 	slot->stack_lo = 0;
 	slot->stack_hi = 0;
+	DP_STORE(&slot->process, (uint32_t)agent->process);
+	DP_STORE(&slot->pid, agent->process ? agent->pid : 0);
 	DP_STORE(&slot->key, self->key);
 	DP_STORE(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED));
 	return true;
@@ -109,7 +120,7 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 	do {
 		freed = DP_LOAD(&dp_agent_control(agent)->slots_freed);
 		for (uint32_t i = 0; i < agent->nslots; i++) {
-			if (claim(slot_at(agent, i), self))
+			if (claim(agent, slot_at(agent, i), self))
 				return slot_at(agent, i);
 		}
 	} while (dp_slots_sweep(agent));
@@ -182,7 +193,7 @@ static struct dp_slot *publish(struct dp_agent *agent, const struct dp_thread *s
 	if (entry) {
 		struct dp_slot *other = entry_slot(entry);
 
-		if (fresh && other && other != slot && own(other, self)) {
+		if (fresh && other && other != slot && own(agent, other, self)) {
 			give_back(agent, slot);
 			return other;
 		}
@@ -196,18 +207,31 @@ static struct dp_slot *publish(struct dp_agent *agent, const struct dp_thread *s
 	return slot;
 }
 
-struct dp_slot *dp_thread_slot(struct dp_agent *agent, const struct dp_thread *self)
+/*
+ * After a raw clone, the id word of a child's first thread is its parent's: then the whole process identifies its threads by
+ * gettid(). The stubs' fast path finds no entry of theirs, because an id is no control block's address.
+ */
+static void check_word(struct dp_agent *agent, struct dp_thread *self)
+{
+	if (!agent->process || agent->identity == DP_ID_TID || self->tid == (uint32_t)dp_syscall0(DP_SYS_GETTID))
+		return;
+	agent->identity = DP_ID_TID;
+	*self = dp_thread_self(agent);
+}
+
+struct dp_slot *dp_thread_slot(struct dp_agent *agent, struct dp_thread *self)
 {
 	struct dp_thread_entry *entry = find_entry(agent, self);
 	struct dp_slot *slot = entry ? entry_slot(entry) : NULL;
 
-	if (slot && own(slot, self))
+	if (slot && own(agent, slot, self))
 		return slot;
 	if (exhausted(agent) && !dp_slots_retry(agent))
 		return NULL;
 	slot = find_owned(agent, self);
 	if (slot)
 		return publish(agent, self, slot, false);
+	check_word(agent, self);
 	slot = claim_any(agent, self);
 	return slot ? publish(agent, self, slot, true) : NULL;
 }
@@ -240,7 +264,7 @@ bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, cons
 	if (!record)
 		return false;
 	record->tsc = dp_rdtsc();
-	*(uint64_t *)(void *)record->payload = self->tid;
+	*(uint64_t *)(void *)record->payload = dp_thread_word(agent->process ? agent->pid : 0, self->tid);
 	dp_ring_commit(record, size, DP_RECORD_THREAD);
 	dp_cmpxchg(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED),
 	           dp_slot_pack(self->tid, DP_SLOT_USED));

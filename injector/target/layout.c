@@ -26,7 +26,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 {
 	const struct dp_target_options *o = &t->options;
 	struct dp_data_layout l = {0};
-	l.lost = dp_page_up(sizeof(struct dp_control));
+	l.lost = DP_LOST_OFFSET;
 	l.sites = l.lost + t->nprobes * sizeof(struct dp_lost);
 	l.gates = l.sites + (DP_PLANS_PER_REQUEST * (t->nprobes + t->cells.entries + t->trap.nhooks) + DP_OWN_SITES) *
 	                            sizeof(struct dp_site_entry);
