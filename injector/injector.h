@@ -200,6 +200,7 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 struct dp_hit { /* one drained record; pointers are valid during the call */
 	uint64_t ns; /* CLOCK_MONOTONIC, never decreases within a thread */
 	uint64_t tsc;
+	pid_t pid; /* 0: the target; else a fork child that records (options.follow), in its pid namespace */
 	pid_t tid; /* in the target's pid namespace */
 	uint16_t probe;
 	const uint8_t *payload;

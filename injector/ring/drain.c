@@ -39,6 +39,7 @@ struct dp_drain {
 	uint64_t damaged, abandoned;
 	bool broken; /* the consumer wants no more for now */
 	struct dp_ring_memory room;
+	dp_owner_fn owner_state; /* NULL: only the target records */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -59,12 +60,6 @@ static struct dp_error *check_layout(const struct dp_control *c, size_t size)
 	    !within(c->rings_offset, c->nslots, c->ring_size, size))
 		return dp_error(DP_TAG_INTERNAL, "the shared region's layout is inconsistent");
 	return NULL;
-}
-
-/* The thread of the first records, if the record that names it was overwritten. */
-static pid_t first_tid(const struct dp_slot *slot)
-{
-	return slot->tail_tid <= DP_TID_MASK ? (pid_t)slot->tail_tid : 0;
 }
 
 /* Aligned to 8: no header may cross the ring's end. */
@@ -88,7 +83,7 @@ static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 		lane->ring = start + layout->rings_offset + i * layout->ring_size;
 		lane->mask = layout->ring_size - 1;
 		lane->tail = first_tail(d, &slots[i]);
-		lane->tid = first_tid(&slots[i]);
+		dp_lane_thread(lane, slots[i].tail_tid); /* if the record that names it was overwritten */
 	}
 }
 
@@ -180,6 +175,7 @@ static void pass_on(struct dp_drain *d, const struct dp_queued_record *item, dp_
 		d->last_ns = ns;
 	each(&(struct dp_hit){.ns = d->last_ns,
 	                      .tsc = item->tsc,
+	                      .pid = item->pid,
 	                      .tid = item->tid,
 	                      .probe = item->probe,
 	                      .payload = item->payload,
@@ -359,38 +355,83 @@ static void dead(struct dp_drain *d, struct dp_lane *lane)
 	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
 }
 
+/* Who is asked whether the owners of slots live. */
+struct reaper {
+	bool (*alive)(pid_t ns_tid, void *data);
+	dp_owner_fn state; /* or NULL */
+	void *data;
+};
+
+static enum dp_owner_state ask(const struct reaper *r, const struct dp_lane *lane, uint32_t tid)
+{
+	const struct dp_slot_owner owner = {
+	        .process = lane->slot->process, .pid = (pid_t)lane->slot->pid, .tid = (pid_t)tid};
+
+	if (r->state && owner.process)
+		return r->state(&owner, r->data);
+	if (tid && r->alive((pid_t)tid, r->data))
+		return DP_OWNER_LIVES;
+	return r->state ? r->state(&owner, r->data) : DP_OWNER_ENDED;
+}
+
 /*
  * Thread ids are reused. So mark the slot as suspect first, which sends any hit in it to the agent's slow path, then check for
  * the thread again; only after that is it certain that no thread uses the slot.
  */
-static void reap(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
+static void reap(struct dp_drain *d, struct dp_lane *lane, const struct reaper *r)
 {
 	uint64_t word = dp_lane_word(lane), state = word >> 32, suspect;
 	uint32_t tid = (uint32_t)word & DP_TID_MASK;
+	enum dp_owner_state owner;
 
-	if ((state != DP_SLOT_USED && state != DP_SLOT_CLAIM) || !tid || alive((pid_t)tid, data))
+	/* While a fork child claims a slot, the slot does not say yet whose it is. */
+	if (state != DP_SLOT_USED && (state != DP_SLOT_CLAIM || r->state))
+		return;
+	if (!tid || ask(r, lane, tid) == DP_OWNER_LIVES)
 		return;
 	suspect = pack(tid | DP_TID_SUSPECT, state);
-	if ((word != suspect && !swap_word(lane, word, suspect)) || alive((pid_t)tid, data))
+	if (word != suspect && !swap_word(lane, word, suspect))
+		return;
+	owner = ask(r, lane, tid);
+	if (owner == DP_OWNER_LIVES)
 		return;
 	lane->gone = suspect;
 	if (__atomic_load_n(&lane->slot->head, __ATOMIC_ACQUIRE) != lane->tail ||
 	    !swap_word(lane, suspect, pack(0, DP_SLOT_CLAIM)))
 		return;
+	if (owner == DP_OWNER_PROCESS_ENDED)
+		__atomic_store_n(&lane->slot->process, DP_PROCESS_NONE, __ATOMIC_RELEASE);
 	dead(d, lane);
 }
+/* A slot that only its former owner's process could take: nobody can, if the process has ended. */
+static void release(struct dp_drain *d, struct dp_lane *lane, const struct reaper *r)
+{
+	if (lane->slot->process == DP_PROCESS_NONE || ask(r, lane, 0) != DP_OWNER_PROCESS_ENDED)
+		return;
+	__atomic_store_n(&lane->slot->process, DP_PROCESS_NONE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
+}
 
-static void reap_one(struct dp_drain *d, struct dp_lane *lane, bool (*alive)(pid_t, void *), void *data)
+static void reap_one(struct dp_drain *d, struct dp_lane *lane, const struct reaper *r)
 {
 	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed while freeing it */
 		dead(d, lane);
+	else if (r->state && dp_lane_word(lane) == pack(0, DP_SLOT_DEAD))
+		release(d, lane, r);
 	else
-		reap(d, lane, alive, data);
+		reap(d, lane, r);
+}
+
+void dp_drain_follow(struct dp_drain *d, dp_owner_fn state)
+{
+	d->owner_state = state;
 }
 
 void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), void *data)
 {
+	const struct reaper r = {alive, d->owner_state, data};
+
 	for (uint32_t i = 0; i < d->nused; i++)
-		reap_one(d, &d->lane[i], alive, data);
+		reap_one(d, &d->lane[i], &r);
 	dp_room_inspect(&d->room, d->lane, d->nused);
 }

@@ -49,4 +49,18 @@ void dp_loss_of(const struct dp_lost *lost, struct dp_loss *ret);
  */
 void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), void *data);
 
+/* The owner of a slot in a process that is not the target. */
+struct dp_slot_owner {
+	uint32_t process; /* its number (agent/abi.h); 0: the target, of which only the process is asked for */
+	pid_t pid, tid;   /* as the process knows them */
+};
+enum dp_owner_state {
+	DP_OWNER_LIVES,
+	DP_OWNER_ENDED,         /* its thread has */
+	DP_OWNER_PROCESS_ENDED, /* its slots are free for all */
+};
+typedef enum dp_owner_state (*dp_owner_fn)(const struct dp_slot_owner *owner, void *data);
+/* Fork children record, too: dp_drain_reap() asks `state` for them, with the same `data`. */
+void dp_drain_follow(struct dp_drain *d, dp_owner_fn state);
+
 #endif

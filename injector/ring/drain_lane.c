@@ -128,14 +128,23 @@ static bool from_future(uint64_t tsc, const struct dp_collect *pass)
 	return tsc > pass->begin && tsc > dp_clock_tsc() + DP_TICKS_WRONG;
 }
 
+bool dp_lane_thread(struct dp_lane *lane, uint64_t thread)
+{
+	const uint32_t pid = (uint32_t)(thread >> 32), tid = (uint32_t)thread;
+
+	if (!tid || tid > DP_TID_MASK || pid > DP_TID_MASK)
+		return false;
+	lane->pid = (pid_t)pid;
+	lane->tid = (pid_t)tid;
+	return true;
+}
+
 static void take_thread(struct dp_lane *lane, uint64_t pos, const struct dp_collect *pass)
 {
-	uint64_t tid = *(const volatile uint64_t *)word_at(lane, pos + sizeof(struct dp_record));
+	uint64_t thread = *(const volatile uint64_t *)word_at(lane, pos + sizeof(struct dp_record));
 
-	if (tid == 0 || tid > DP_TID_MASK)
+	if (!dp_lane_thread(lane, thread))
 		++*pass->damaged;
-	else
-		lane->tid = (pid_t)tid;
 }
 
 static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const struct dp_collect *pass)
@@ -155,6 +164,7 @@ static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const 
 	if (item->tsc > lane->last_key)
 		lane->last_key = item->tsc;
 	item->key = lane->last_key;
+	item->pid = lane->pid;
 	item->tid = lane->tid;
 	item->probe = h.probe;
 	item->len = (uint16_t)len;
@@ -193,11 +203,10 @@ static void consume(struct dp_lane *lane, uint64_t pos)
 static void skipped(struct dp_lane *lane, const struct dp_collect *pass)
 {
 	uint64_t word = dp_lane_word(lane);
-	uint32_t tid = (uint32_t)word;
 
 	++*pass->damaged;
-	if (word >> 32 == DP_SLOT_USED && tid && tid <= DP_TID_MASK)
-		lane->tid = (pid_t)tid;
+	if (word >> 32 == DP_SLOT_USED)
+		dp_lane_thread(lane, dp_thread_word(lane->slot->pid, (uint32_t)word));
 }
 
 /* ---- what was never written ------------------------------------------------------------------ */

@@ -15,6 +15,7 @@
 struct dp_queued_record {      /* a record copied out */
 	uint64_t key; /* its time, at least that of the item before it in the same lane */
 	uint64_t tsc;
+	pid_t pid; /* 0: the target */
 	pid_t tid;
 	uint16_t probe;
 	uint16_t len;
@@ -37,7 +38,7 @@ struct dp_lane {
 	uint32_t calm;   /* looks since it changed */
 	uint64_t owed;   /* bytes of the pool that its pages use beyond the room */
 	uint32_t given;  /* times room was given back: makes a limit that it never had */
-	pid_t tid;
+	pid_t pid, tid; /* pid 0: the target */
 	bool pending; /* the hit at tail is reserved and not yet committed */
 	bool final;   /* no thread writes to the ring: uncommitted records are abandoned */
 	bool cut;     /* the queue is full and the ring has more */
@@ -72,6 +73,9 @@ struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *
 /* The oldest queued item, or NULL. */
 const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane);
 void dp_lane_pop(struct dp_lane *lane);
+
+/* The thread of the next records, a dp_thread_word(); false if it is none. */
+bool dp_lane_thread(struct dp_lane *lane, uint64_t thread);
 
 /* The slot's room, at most the ring's size. */
 uint64_t dp_lane_room(const struct dp_lane *lane);

@@ -48,7 +48,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	}
 	const struct dp_event event = {
 	        .ns = hit->ns,
-	        .pid = dp_target_pid(s->target),
+	        .pid = hit->pid ? hit->pid : dp_target_pid(s->target),
 	        .tid = hit->tid,
 	        .comm = dp_target_comm(s->target),
 	        .probe = hit->probe,
