@@ -69,6 +69,8 @@
 #ifndef DP_AGENT_ABI_H
 #define DP_AGENT_ABI_H
 
+#include "agent/abi_cells.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -188,52 +190,6 @@ enum dp_identity {
 	DP_ID_SELF = 0, /* %fs:0, checked against %fs:tid_offset */
 	DP_ID_TID = 1,  /* gettid() on every hit */
 };
-
-/*
- * Aggregations (decision 0020): hits that are counted and leave no record. A block of cells belongs to one value of %fs:0 (or
- * base of fs), whichever thread has it: a thread that reuses the control block of an ended one continues in its block. The result
- * is the sum over all blocks. The last block is shared by all threads that have none, and is only changed by locked instructions.
- *
- *   header  struct dp_aggs_head
- *   block   nblocks + 1 of them: cells of each probe | keys (--by) | struct dp_agg_loss of each probe | pairs
- *
- * A cell is changed by one instruction, or by cmpxchg, so hits of a signal handler in between are not lost.
- */
-struct dp_aggs {
-	uint64_t by_base; /* not 0, with DP_ID_TID: the key is the fs base, which no two threads shared; 0: not this one's */
-	uint64_t head;    /* address in the target of struct dp_aggs_head; 0: no aggregations */
-	uint64_t size;    /* of a block, in bytes; the first is at head + DP_AGGS_HEAD */
-	uint32_t nblocks; /* without the shared one */
-	uint32_t loss;    /* offset in a block: struct dp_agg_loss[nprobes] */
-	uint32_t keys;    /* offset in a block: nkeys entries of key_size bytes */
-	uint32_t key_size;
-	uint32_t nkeys;   /* a power of two, or 0 */
-	uint32_t pairs;   /* offset in a block: struct dp_agg_pair[DP_AGG_PAIRS], or 0 */
-	uint64_t unused;
-};
-struct dp_aggs_head {
-	uint64_t used; /* blocks handed out, the first one included */
-	uint64_t reserved[15];
-};
-#define DP_AGGS_HEAD sizeof(struct dp_aggs_head)
-/* With DP_ID_TID and without by_base the first blocks, 1 << this many, are shared too; the hit's stack address selects one. */
-#define DP_AGG_SPREAD_BITS 4u
-struct dp_agg_loss { /* hits of one probe that were not aggregated */
-	uint64_t unpaired; /* returns without a known entry */
-	uint64_t crowded;  /* no room for another key */
-};
-struct dp_agg_key {  /* followed by the stack of --by backtrace (number of frames, then the maximum of words), and the cells */
-	uint64_t mark;  /* 0: free; DP_AGG_BUSY; else probe index + 1, written last */
-	uint64_t key;
-};
-#define DP_AGG_BUSY UINT64_MAX
-#define DP_AGG_REACH 64u /* entries tried, from the key's own place on */
-/* A call that was entered and has not returned. Index: stack address (of the return address) >> 4 modulo DP_AGG_PAIRS. */
-struct dp_agg_pair {
-	uint64_t call; /* stack address << 16 | pair number; 0: free */
-	uint64_t tsc;
-};
-#define DP_AGG_PAIRS 16384u
 
 struct dp_agent {
 	uint64_t live;       /* DP_LIVE; in a fork child 0, or DP_JOINED, written last */
