@@ -33,6 +33,7 @@ struct dp_target_options {
 	bool allow_seccomp; /* --allow-seccomp */
 	bool need_unwind;   /* map unwind tables */
 	bool look;          /* inspect only: remove nothing that is found */
+	bool follow;        /* fork children record (followers.c) */
 	bool gates;         /* stubs have gates, and there is room for a manifest: for resident probes */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	uint64_t max_memory; /* bytes that all rings may use; 0: a share of what the process may still use */
@@ -218,6 +219,22 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 void dp_target_drain_break(struct dp_target *t);
 
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
+
+/*
+ * Fork children that record (options.follow; decision 0037). Does one live, or a child that has not hit yet? Inspects every process
+ * of the machine, at most twenty times a second.
+ */
+bool dp_target_followed(struct dp_target *t);
+struct dp_follow_report {
+	unsigned processes; /* that have recorded, without the target */
+	unsigned cleaned;   /* whose probes were removed */
+	unsigned left;      /* whose probes could not be removed; `why` tells of the last one */
+	char why[256];
+};
+/* After dp_target_remove(): removes the probes of the children, each as a target of its own. Without options.follow does nothing. */
+void dp_target_unfollow(struct dp_target *t, struct dp_follow_report *report);
+/* Before install: what cannot be followed; DP_TAG_FOLLOW. NULL without options.follow. */
+struct dp_error *dp_target_follow_check(const struct dp_target *t) DP_MUST_CHECK;
 
 enum dp_watch {
 	DP_WATCH_OK,

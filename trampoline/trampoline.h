@@ -134,6 +134,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	 * the agent's handler will be installed before any of them runs, and shows the program its own addresses.
 	 */
 	bool faults;
+	bool follow; /* fork children record: their conditions read their own memory */
 	/* Aggregations: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
 	uint64_t cells, keyed, stacked, stacked_done;
 	struct dp_aggs answers;
@@ -320,5 +321,8 @@ size_t dp_planner_extents(struct dp_planner *planner, const struct dp_extent **r
 
 /* A dp_unwind_follow (probes/probes.h): analyses hand-written code of this architecture from its first instruction on. */
 void dp_stack_effect(const uint8_t *code, size_t n, dp_unwind_each each, void *data);
+
+/* Whether it uses this fact. False for NULL. */
+bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact);
 
 #endif

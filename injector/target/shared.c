@@ -166,6 +166,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	DP_TRY(private_init(t, &l));
 	t->in.live = true;
 	DP_TRY(dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain));
+	DP_TRY(dp_followers_begin(t));
 	if (!t->ahead)
 		dp_drain_give_back(t->drain);
 	move_memory(t, false);
@@ -175,6 +176,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 void dp_shared_close(struct dp_target *t)
 {
 	move_memory(t, true);
+	t->followers = dp_followers_destroy(t->followers);
 	t->drain = dp_drain_destroy(t->drain);
 	if (t->data)
 		munmap(t->data, t->in.region[DP_REGION_DATA].size);

@@ -109,6 +109,7 @@ struct dp_target {
 	uint8_t *data;     /* the tool's view of the data region */
 	struct dp_drain *drain;
 	uint64_t reaped_ns; /* when slots of dead threads were last reclaimed */
+	struct dp_followers *followers; /* followers.c; NULL without options.follow */
 	/* loads.c */
 	uint32_t loads_seen; /* at the last check */
 	bool hurried;
@@ -140,6 +141,12 @@ struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size);
 /* Rate of the time stamp counter: ns per tick, fixed point with 32 fractional bits. */
 struct dp_error *dp_aggs_tick(uint64_t *ret) DP_MUST_CHECK;
 void dp_aggs_init(struct dp_target *t);
+
+/* ---- followers.c ------------------------------------------------------------------------------------------------------------- */
+
+/* With options.follow: fork children record from now on. Call it when the drain exists. */
+struct dp_error *dp_followers_begin(struct dp_target *t) DP_MUST_CHECK;
+struct dp_followers *dp_followers_destroy(struct dp_followers *f); /* accepts NULL */
 
 /* ---- park.c: fills in the control page ------------------------------------------------------------------------------------- */
 

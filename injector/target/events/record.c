@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drains a target's rings, and frees the slots of threads that are gone. */
 #include "injector/ring/drain.h"
+#include "injector/target/events/followers.h"
 #include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define REAP_EVERY_NS UINT64_C(1000000000)
+#define REAP_BORN_NS  UINT64_C(100000000) /* while fork children are born: each takes a ring */
 
 /* The target's thread ids in its own pid namespace. */
 struct living {
@@ -57,6 +59,7 @@ static void reap(struct dp_target *t)
 {
 	struct living l = {.t = t};
 	list_living(&l);
+	dp_followers_inspect(t);
 	dp_drain_reap(t->drain, thread_alive, &l);
 	free(l.ns.tid);
 }
@@ -66,8 +69,8 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 	if (!t->drain)
 		return NULL;
 	DP_TRY(dp_drain_run(t->drain, last, each, data));
-	const uint64_t now = dp_now_ns();
-	if (!last && now - t->reaped_ns > REAP_EVERY_NS) {
+	const uint64_t now = dp_now_ns(), every = dp_followers_born(t) ? REAP_BORN_NS : REAP_EVERY_NS;
+	if (!last && now - t->reaped_ns > every) {
 		t->reaped_ns = now;
 		reap(t);
 	}

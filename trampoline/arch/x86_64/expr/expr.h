@@ -32,8 +32,6 @@ struct dp_expr_code {
 bool dp_expr_is_light(const struct dp_expr *e);
 /* The registers that must have been saved. */
 enum dp_view_level dp_expr_level(const struct dp_runtime *rt, const struct dp_expr *e);
-/* Whether it uses this fact. False for NULL. */
-bool dp_expr_asks_for(const struct dp_expr *e, enum dp_fact fact);
 /* The maximum of guards (asm.h) that it needs. */
 unsigned dp_expr_guards(const struct dp_expr *e);
 

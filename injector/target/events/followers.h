@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Fork children that record in the target's rings (decision 0037): which of them live. */
+#ifndef DP_INJECTOR_TARGET_EVENTS_FOLLOWERS_H
+#define DP_INJECTOR_TARGET_EVENTS_FOLLOWERS_H
+
+#include "injector/target/target.h"
+
+/* Lists the processes that have the target's private region, for the drain's questions. */
+void dp_followers_inspect(struct dp_target *t);
+/* Have processes joined since the last inspection? */
+bool dp_followers_born(const struct dp_target *t);
+
+#endif
