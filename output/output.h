@@ -77,6 +77,11 @@ struct dp_summary_snapshots { /* what became of each hit */
 	uint64_t taken, failed;
 	uint64_t over, missed, late; /* beyond the limits; during another snapshot; waited in vain */
 };
+struct dp_summary_children { /* of --follow */
+	unsigned followed;  /* fork children that recorded */
+	unsigned left;      /* processes whose probes could not be removed */
+	const char *why;    /* of the last one */
+};
 struct dp_summary {
 	const struct dp_summary_probe *probe;
 	size_t n;
@@ -96,6 +101,7 @@ struct dp_summary {
 	const char *record_dir;  /* NULL if not recorded */
 	const char *session;     /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
+	const struct dp_summary_children *children;   /* NULL: they were not followed */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Probes requested, placed by tactic, refused by reason; hits, losses by cause, longest pauses in us. */

@@ -85,6 +85,7 @@ struct dp_trace_spec {
 	uint64_t live_us; /* 0: not live */
 	bool attach;      /* leave resident probes */
 	bool pending;     /* wait for libraries that are not loaded yet */
+	bool follow;      /* fork children record, too */
 	bool own_events;  /* the caller wants the events: do not use the current LTTng session */
 	bool no_trap, dry_run, allow_seccomp;
 	unsigned tactics; /* bits of enum dp_tactic; 0: all that are jumps */

@@ -93,6 +93,15 @@ static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s
 	dp_put_str(b, "}");
 }
 
+static void put_children(struct dp_buf *b, const struct dp_summary_children *c)
+{
+	if (!c)
+		return;
+	put_number(b, "followed", c->followed);
+	put_number(b, "uncleaned", c->left);
+	put_string(b, "uncleaned_why", c->left ? c->why : NULL);
+}
+
 static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)
 {
 	if (!s->by_calls) {
@@ -148,6 +157,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "session", s->session);
 	put_string(&b, "ended_by", s->ended_by);
 	put_snapshots(&b, s->snapshots);
+	put_children(&b, s->children);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < s->n; i++) {
 		dp_put_str(&b, i ? "," : "");

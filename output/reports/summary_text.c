@@ -319,6 +319,20 @@ static void put_left(struct out *o, const struct dp_summary *s)
 	dp_put_str(&o->b, "\n");
 }
 
+static void put_children(struct out *o, const struct dp_summary_children *c)
+{
+	if (!c)
+		return;
+	label(o, "", "followed");
+	dp_buf_printf(&o->b, "%u fork %s\n", c->followed, c->followed == 1 ? "child" : "children");
+	if (!c->left)
+		return;
+	label(o, BAD, "left");
+	dp_buf_printf(&o->b, "probes stay in %u of them: ", c->left);
+	cell(o, c->why, 0);
+	dp_put_str(&o->b, "\n");
+}
+
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 {
 	struct out o = {.color = color};
@@ -332,6 +346,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 		put_pause(&o, s);
 	put_by_calls(&o, s);
 	put_left(&o, s);
+	put_children(&o, s->children);
 	put_line(&o, "", "ended by", s->ended_by);
 	put_line(&o, "", "trace", s->record_dir);
 	fwrite(dp_buf_str(&o.b), 1, o.b.len, to);

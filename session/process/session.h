@@ -47,6 +47,7 @@ struct dp_session {
 	size_t nplanned;
 	struct dp_install_stats install;
 	struct dp_remove_report removal;
+	struct dp_follow_report followed;
 	struct dp_loss *loss; /* for each probe, as last read */
 	/* Sink lttng. */
 	bool lttng, hooked;

@@ -40,6 +40,7 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .need_unwind = dp_session_wants_unwind(trace),
 	        .look = trace->dry_run,
 	        .gates = trace->attach,
+	        .follow = trace->follow && !trace->dry_run,
 	        .ring_size = trace->ring_size,
 	        .max_memory = trace->max_memory,
 	        .max_pause_ns = trace->snapshots.take.still.max_pause_ns,

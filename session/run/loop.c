@@ -136,7 +136,7 @@ static const char *watch_all(struct dp_run *run)
 		struct dp_session *s = run->session[run->current];
 		if (!s->ended) {
 			s->end = dp_target_watch(s->target, on_retired, run);
-			s->ended = s->end != DP_WATCH_OK;
+			s->ended = s->end != DP_WATCH_OK && !dp_target_followed(s->target);
 			dp_pending_round(s, &calls);
 			dp_session_faults_round(s);
 		}

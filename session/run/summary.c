@@ -83,6 +83,19 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->left_why = s->removal.why;
 }
 
+const struct dp_summary_children *dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
+{
+	*ret = (struct dp_summary_children){0};
+	for (size_t i = 0; i < run->nsessions; i++) {
+		const struct dp_follow_report *r = &run->session[i]->followed;
+		ret->followed += r->processes;
+		ret->left += r->left;
+		if (r->left)
+			ret->why = r->why;
+	}
+	return run->trace->follow ? ret : NULL;
+}
+
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 {
 	const size_t each = run->trace->nprobes;

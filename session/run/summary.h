@@ -6,7 +6,9 @@
 #include "output/output.h"
 #include "session/run/run.h"
 
-/* Fills all but the recording and the snapshots. The caller frees ret->probe. False if out of memory. */
+/* With --follow; else NULL. */
+const struct dp_summary_children *dp_run_children(const struct dp_run *run, struct dp_summary_children *ret);
+/* Fills all but the recording, the snapshots and the children. The caller frees ret->probe. False if out of memory. */
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret);
 
 #endif
