@@ -50,6 +50,24 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
+/* Decision 0037 says why. */
+static struct dp_error *check_follow(struct dp_options *o)
+{
+	const char *other = o->trace.sink == DP_SINK_LTTNG                                ? "events of LTTng"
+	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
+	                    : o->trace.pending                                            ? "--pending"
+	                    : o->trace.snapshots.on                                       ? "--snapshot"
+	                    : o->trace.asked.what                                         ? "aggregations"
+	                                                                                  : NULL;
+	if (!o->trace.follow)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--follow and %s exclude each other", other);
+	o->trace.sink = DP_SINK_RING;
+	o->trace.no_trap = true;
+	return NULL;
+}
+
 /* Each run searches for the places that make a call; a resident probe has no names for the arguments. */
 static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
 {
@@ -70,6 +88,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
+	DP_TRY(check_follow(o));
 	DP_TRY(dp_snapshots_check(verb, o));
 	return dp_aggs_check(verb, o);
 }

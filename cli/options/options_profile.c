@@ -13,6 +13,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	        : a->interval_ns                      ? "--interval"
 	        : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
 	        : o->trace.pending                    ? "--pending"
+	        : o->trace.follow                     ? "--follow"
 	        : o->trace.dry_run                    ? "--dry-run"
 	        : o->trace.except.n                   ? "-x"
 	        : o->trace.tactics                    ? "--tactic"

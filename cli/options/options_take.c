@@ -199,6 +199,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          SIZE(trace.max_memory, size_t), .least = 256u << 10, .range = "is at least 256K"},
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
+        {"follow", 0, NULL, "also record events of fork children, and theirs; the run lasts until all have ended", V(RUN),
+         FLAG(trace.follow)},
         {"dry-run", 0, NULL, "show the plan; do not touch the target", PROBES, FLAG(trace.dry_run)},
         {"tactic", 0, "LIST",
          "the allowed tactics: jump,pun,evict,window,trap (default: all, but a trap only at places that you name)",

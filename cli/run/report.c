@@ -79,11 +79,13 @@ void dp_report_refusals(const struct dp_trace *t)
 void dp_report_summary(struct dp_trace *t)
 {
 	struct dp_summary_snapshots shots;
+	struct dp_summary_children children;
 	struct dp_summary sum;
 	if (!dp_run_summary(&t->run, &sum))
 		return;
 	sum.record_dir = t->out.record_dir;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
+	sum.children = dp_run_children(&t->run, &children);
 	dp_outputs_summary(&t->out, t->options, &sum);
 	free((void *)(uintptr_t)sum.probe);
 }

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""--follow: fork children record into rings of their own."""
+
+import collections
+import contextlib
+import os
+import re
+import signal
+import time
+
+from harness import Case, armed, babeltrace, children, main, maps, needs_root, status, target_path, tool, wait_until
+
+
+def called(t):
+    """{pid: number of calls}, as the processes themselves counted."""
+    return {int(pid): int(n) for pid, n in re.findall(r"CALLED (\d+) (\d+)", t.output())}
+
+
+def recorded(r):
+    return dict(collections.Counter(e["pid"] for e in r.events))
+
+
+def lost(r):
+    return r.summary["lost"]["total"]
+
+
+def holders():
+    """Processes that have memory of dynprobe."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if any(m.is_ours for m in maps(int(name))):
+                found.append(int(name))
+    return found
+
+
+class Follow(Case):
+    def family(self, *args, **kw):
+        t = self.target("family", *args, start_new_session=True, **kw)
+
+        def end():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(t.pid, signal.SIGKILL)
+
+        self.addCleanup(end)
+        return t
+
+    def follow(self, t, *args, probe=("--function", "foo"), **kw):
+        """Attaches, lets the family run, and waits for dynprobe's end."""
+        p = self.start_attached(t, "--follow", *probe, *args, **kw)
+        os.kill(t.pid, signal.SIGUSR1)
+        return self.finish(p, None)
+
+    def assert_all(self, t, r, extra=()):
+        self.assert_ok(r)
+        self.assertEqual(lost(r), 0, str(r.summary))
+        self.assertEqual(recorded(r), {pid: n for pid, n in called(t).items() if n}, str(r))
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
+    def test_tree_of_children_with_threads_each_call_of_each_process(self):
+        t = self.family("tree", 200)
+        r = self.follow(t)
+        self.assert_all(t, r)
+        self.assertEqual(len(called(t)), 7)
+        self.assertEqual(r.summary["followed"], 6, str(r.summary))
+        tids = {e["tid"] for e in r.events}
+        self.assertEqual(len(tids), 21, "three threads of seven processes")
+
+    def test_command_that_dynprobe_starts(self):
+        argv, events = self.command("--follow", "--function", "foo", "--", target_path("family"), "tree", 50, "now")
+        r = tool(*argv[1:], status=0)
+        self.assertIn("RESULT OK", r.stdout)
+        with open(events) as f:
+            pids = collections.Counter(re.findall(r'"type":"event".*?"pid":(\d+)', f.read()))
+        wanted = {pid: int(n) for pid, n in re.findall(r"CALLED (\d+) (\d+)", r.stdout)}
+        self.assertEqual(dict(pids), wanted, r.stderr)
+
+    def test_raw_clone_with_its_parents_thread_id(self):
+        t = self.family("raw", 300)
+        r = self.follow(t, probe=("--function", "foo", "-t", "str(arg1, 16)"))
+        self.assert_all(t, r)
+        self.assertIn("family", str(r.events[-1]), "read by its own process")
+
+    def test_children_outlive_their_parent(self):
+        t = self.family("orphans", 300)
+        r = self.follow(t)
+        self.assert_ok(r)
+        self.assertEqual(len(called(t)), 2)
+        self.assertEqual(recorded(r), called(t))
+        self.assertEqual(lost(r), 0)
+        self.assertEqual(r.summary["ended_by"], "target exited")
+
+    @needs_root
+    def test_child_in_a_pid_namespace_of_its_own(self):
+        t = self.family("namespace", 2500)
+        r = self.follow(t)
+        self.assert_ok(r)
+        self.assertEqual((len(r.events), lost(r)), (2501, 0), str(r.summary))
+        self.assertEqual({e["pid"] for e in r.events}, {1}, "as it knows itself")
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
+    def test_child_whose_first_thread_has_ended(self):
+        t = self.family("headless", 2500)
+        r = self.follow(t)
+        self.assert_ok(r)
+        self.assertEqual((len(r.events), lost(r)), (2501, 0), str(r.summary))
+        self.assertEqual(len({e["tid"] for e in r.events}), 2)
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
+    def test_child_that_executes_another_program_is_followed_until_then(self):
+        t = self.family("execs", 200)
+        r = self.follow(t)
+        self.assert_all(t, r)
+
+    def test_more_children_than_rings_one_after_the_other(self):
+        t = self.family("burst", 1500)
+        r = self.follow(t)
+        self.assert_ok(r)
+        counted = recorded(r)
+        self.assertEqual(sum(counted.values()) + lost(r), 4500, "each hit is recorded or counted")
+        self.assertEqual(r.summary["lost"]["total"], r.summary["lost"]["no_slot"])
+        self.assertEqual(set(counted.values()), {3})
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
+    def test_condition_that_reads_memory_and_backtrace(self):
+        t = self.family("tree", 20)
+        r = self.follow(t, probe=("--function", "foo", "--when", "*(char *)arg1 == 'f'", "-t", "backtrace"))
+        self.assert_all(t, r)
+
+    def test_pids_in_a_trace(self):
+        t = self.family("tree", 5)
+        r = self.follow(t, record=self.path("trace"))
+        self.assert_all(t, r)
+        lines = babeltrace(self.path("trace"))
+        self.assertEqual(dict(collections.Counter(int(re.search(r"vpid = (\d+)", x)[1]) for x in lines)), called(t))
+
+    def test_pids_and_summary_in_text(self):
+        t = self.family("tree", 5)
+        r = self.follow(t, json_events=False)
+        self.assert_ok(r)
+        shown = collections.Counter(map(int, re.findall(r"family\[(\d+)/\d+\] foo", r.err)))
+        self.assertEqual({pid: shown[pid] for pid in called(t) if pid != t.pid}, {pid: n for pid, n in called(t).items() if pid != t.pid}, r.err)
+        self.assertRegex(r.err, r"followed +6 fork children")
+
+    def test_interrupt_leaves_all_processes_clean(self):
+        t = self.family("on")
+        p = self.start_attached(t, "--follow", "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: len(children(t.pid)) == 2, what="children")
+        family = [t.pid, *children(t.pid)]
+        wait_until(lambda: all(f'"pid":{pid},' in self.said(p) for pid in family), what="events of each")
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(lost(r), 0, str(r.summary))
+        self.assertEqual(set(recorded(r)), set(family))
+        for pid in family:
+            self.assert_clean(pid)
+        self.assert_result_ok(t)
+
+    def test_killed_dynprobe_leaves_the_family_running(self):
+        t = self.family("on")
+        p = self.start_attached(t, "--follow", "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: len(children(t.pid)) == 2, what="children")
+        family = [t.pid, *children(t.pid)]
+        wait_until(lambda: all(f'"pid":{pid},' in self.said(p) for pid in family), what="events of each")
+        p.kill()
+        p.wait()
+        time.sleep(0.3)
+        for pid in reversed(family):
+            self.assertNotIn(status(pid, "State")[0], "ZX")
+            self.assertTrue(armed(pid))
+            self.assert_ok(self.dynprobe("--pid", pid, "--function", "foo", "-n", 2))
+            self.assert_clean(pid)
+        self.assert_result_ok(t)
+
+    def test_killed_while_children_are_born(self):
+        for delay in (0.01, 0.05, 0.2, 0.4):
+            t = self.family("burst", 2000)
+            p = self.start_attached(t, "--follow", "--function", "foo")
+            os.kill(t.pid, signal.SIGUSR1)
+            time.sleep(delay)
+            p.kill()
+            p.wait()
+            self.assertEqual(t.process.wait(60), 0, t.output())
+
+    def test_parent_that_is_killed_does_not_matter_to_its_children(self):
+        t = self.family("on")
+        p = self.start_attached(t, "--follow", "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: len(children(t.pid)) == 2, what="children")
+        young = children(t.pid)
+        wait_until(lambda: all(f'"pid":{pid},' in self.said(p) for pid in young), what="events of each")
+        t.process.kill()
+        t.process.wait()
+        self.await_output(p, 5000)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(lost(r), 0, str(r.summary))
+        for pid in young:
+            self.assert_clean(pid)
+            os.kill(pid, signal.SIGTERM)
+
+    def test_without_it_children_are_only_counted(self):
+        t = self.family("tree", 200)
+        p = self.start_attached(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assertEqual(recorded(r), {t.pid: called(t)[t.pid]})
+        self.assertEqual(r.summary["lost"]["forked"], sum(called(t).values()) - called(t)[t.pid])
+        self.assertNotIn("followed", r.summary)
+
+    def test_refuse_DP_FOLLOW(self):
+        t = self.family("on")
+        for what in (("--when", "pid == 1"), ("-t", "hits"), ("--when", "hits > 3"), ("--return", "foo", "-t", "duration")):
+            r = self.attach(t, "--follow", "--function", "foo", *what, "-d", "0.1")
+            self.assertIn("DP-FOLLOW", r.tags(), str(r))
+            self.assertNotEqual(r.status, 0)
+        self.assert_clean(t.pid)
+
+    def test_options_that_exclude_it(self):
+        t = self.family("on")
+        for what in (("--count",), ("--pending",), ("--sink", "lttng"), ("--tactic", "jump,trap"), ("--snapshot",)):
+            r = tool("--pid", t.pid, "--follow", "--function", "foo", *what)
+            self.assertEqual(r.returncode, 125, r.stderr)
+            self.assertIn("--follow", r.stderr)
+        self.assert_clean(t.pid)
+
+    def tearDown(self):
+        self.doCleanups()
+        wait_until(lambda: not holders(), 20, what=lambda: f"none of dynprobe's memory: {holders()}")
+
+
+if __name__ == "__main__":
+    main()
