@@ -2,8 +2,9 @@
 /*
  * Finds the fork children of a target, and cleans them in the end (decision 0037).
  *
- * They are known by the private region, which each has at the target's random address: empty, or with the number by which its
- * slots are known. Process ids in rings are for display only: they are of the child's own namespace, and the child wrote them.
+ * They are known by the control page and the private region, which each has at the target's random addresses: the latter is empty,
+ * or has the number by which its slots are known. Process ids in rings are for display only: they are of the child's own
+ * namespace, and the child wrote them.
  * A slot is given away only when no process has its number, so a process that cannot be read must not be overlooked.
  */
 #include "injector/target/events/followers.h"
@@ -33,7 +34,7 @@ struct follower {
 };
 
 struct dp_followers {
-	uint64_t private;
+	uint64_t data, private; /* addresses in each of them */
 	struct follower *item;
 	size_t n, cap;
 	uint32_t joined;   /* numbers above it were taken after the inspection began */
@@ -81,18 +82,23 @@ static bool add(struct dp_followers *f, struct follower one)
 	return true;
 }
 
-struct page { /* of struct dp_agent */
-	uint64_t live, process;
+struct page {
+	uint64_t magic, private;  /* of struct dp_control */
+	uint64_t live, process;   /* of struct dp_agent */
 };
 
 /* 0, or errno. */
 static int read_page(const struct dp_followers *f, pid_t tid, struct page *ret)
 {
-	struct iovec here[] = {{&ret->live, sizeof(ret->live)}, {&ret->process, sizeof(ret->process)}};
-	struct iovec there[] = {{(void *)(uintptr_t)(f->private + offsetof(struct dp_agent, live)), sizeof(ret->live)},
-	                        {(void *)(uintptr_t)(f->private + offsetof(struct dp_agent, process)), sizeof(ret->process)}};
-	const ssize_t got = process_vm_readv(tid, here, 2, there, 2, 0);
-	return got == (ssize_t)sizeof(*ret) ? 0 : got < 0 ? errno : EFAULT;
+	const uint64_t at[] = {f->data + offsetof(struct dp_control, magic), f->data + offsetof(struct dp_control, private_addr),
+	                       f->private + offsetof(struct dp_agent, live), f->private + offsetof(struct dp_agent, process)};
+	struct iovec here = {ret, sizeof(*ret)}, there[4];
+	for (int i = 0; i < 4; i++)
+		there[i] = (struct iovec){(void *)(uintptr_t)at[i], sizeof(uint64_t)};
+	const ssize_t got = process_vm_readv(tid, &here, 1, there, 4, 0);
+	if (got < 0)
+		return errno;
+	return got == (ssize_t)sizeof(*ret) && ret->magic == DP_MAGIC && ret->private == f->private ? 0 : EFAULT;
 }
 
 /* A first thread that has ended has no memory any more; the others have. */
@@ -196,6 +202,7 @@ struct dp_error *dp_followers_begin(struct dp_target *t)
 	t->followers = calloc(1, sizeof(*t->followers));
 	if (!t->followers)
 		return dp_error_nomem();
+	t->followers->data = t->in.region[DP_REGION_DATA].addr;
 	t->followers->private = t->in.private.addr;
 	page->identity = t->runtime.identity;
 	page->tid_offset = t->runtime.tid_offset;
