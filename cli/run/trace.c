@@ -59,6 +59,8 @@ static void say_where(const struct dp_trace *t)
 		        t->run.why_ring);
 	else
 		fprintf(stderr, "dynprobe: showing events; recording is off (%s); Ctrl-C ends\n", t->run.why_ring);
+	if (t->spec.follow)
+		fprintf(stderr, "dynprobe: following fork children; programs that they execute are not probed\n");
 }
 
 static struct dp_error *open_outputs(struct dp_trace *t)

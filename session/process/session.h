@@ -59,6 +59,7 @@ struct dp_session {
 	bool kept;                     /* the probes were left: a later command parks the events */
 	struct dp_found old;           /* the resident probe that this session's probe replaces (keep.c) */
 	bool ended;
+	bool survived; /* its program has ended, and fork children of it are followed */
 	enum dp_watch end;
 	struct dp_preview *preview; /* what --dry-run found (preview.h) */
 	struct dp_session_trap *trap; /* hooks, for traps and loads that may fault; or NULL (session_trap.h) */

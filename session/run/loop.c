@@ -127,6 +127,21 @@ static void on_known(unsigned probe, void *data)
 	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
 }
 
+/* Whether children of a program that is gone are followed. */
+static bool is_survived(const struct dp_run *run, struct dp_session *s)
+{
+	char text[128];
+	if (!dp_target_followed(s->target))
+		return false;
+	if (!s->survived) {
+		snprintf(text, sizeof(text), "process %d %s; its children are still followed, Ctrl-C ends", dp_target_pid(s->target),
+		         s->end == DP_WATCH_EXECED ? "executes another program" : "has ended");
+		dp_run_note(run, text);
+	}
+	s->survived = true;
+	return true;
+}
+
 static const char *watch_all(struct dp_run *run)
 {
 	const char *why = "target exited";
@@ -136,7 +151,7 @@ static const char *watch_all(struct dp_run *run)
 		struct dp_session *s = run->session[run->current];
 		if (!s->ended) {
 			s->end = dp_target_watch(s->target, on_retired, run);
-			s->ended = s->end != DP_WATCH_OK && !dp_target_followed(s->target);
+			s->ended = s->end != DP_WATCH_OK && !is_survived(run, s);
 			dp_pending_round(s, &calls);
 			dp_session_faults_round(s);
 		}

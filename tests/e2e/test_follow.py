@@ -8,7 +8,7 @@ import re
 import signal
 import time
 
-from harness import Case, armed, babeltrace, children, main, maps, needs_root, status, target_path, tool, wait_until
+from harness import NOBODY, Case, armed, babeltrace, children, main, maps, needs_root, status, target_path, tool, wait_until
 
 
 def called(t):
@@ -89,6 +89,7 @@ class Follow(Case):
         self.assertEqual(recorded(r), called(t))
         self.assertEqual(lost(r), 0)
         self.assertEqual(r.summary["ended_by"], "target exited")
+        self.assertIn(f"process {t.pid} has ended; its children are still followed", r.err + str(r.lines))
 
     @needs_root
     def test_child_in_a_pid_namespace_of_its_own(self):
@@ -111,6 +112,7 @@ class Follow(Case):
         t = self.family("execs", 200)
         r = self.follow(t)
         self.assert_all(t, r)
+        self.assertIn("programs that they execute are not probed", r.err)
 
     def test_more_children_than_rings_one_after_the_other(self):
         t = self.family("burst", 1500)
@@ -141,6 +143,24 @@ class Follow(Case):
         shown = collections.Counter(map(int, re.findall(r"family\[(\d+)/\d+\] foo", r.err)))
         self.assertEqual({pid: shown[pid] for pid in called(t) if pid != t.pid}, {pid: n for pid, n in called(t).items() if pid != t.pid}, r.err)
         self.assertRegex(r.err, r"followed +6 fork children")
+
+    def test_two_families_at_once(self):
+        a, b = self.family("tree", 40), self.family("tree", 60)
+        p = self.start_attached(a, "--pid", b.pid, "--follow", "--function", "foo")
+        self.await_armed(p, b.pid)
+        for t in (a, b):
+            os.kill(t.pid, signal.SIGUSR1)
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assertEqual(recorded(r), {**called(a), **called(b)})
+        self.assertEqual((lost(r), r.summary["followed"]), (0, 12))
+
+    @needs_root
+    def test_user_without_privileges_follows_own_processes(self):
+        family, binary = self.for_nobody("family"), self.for_nobody("dynprobe")
+        r = tool("--no-record", "-q", "--follow", "--function", "foo", "--", family, "tree", 50, "now", binary=binary, prefix=NOBODY, status=0)
+        calls = sum(int(n) for n in re.findall(r"CALLED \d+ (\d+)", r.stdout))
+        self.assertRegex(r.stderr, rf"hits +{calls} +recorded {calls} +lost 0")
 
     def test_interrupt_leaves_all_processes_clean(self):
         t = self.family("on")
