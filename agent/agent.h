@@ -111,9 +111,18 @@ static inline uint64_t *dp_slot_word(struct dp_slot *slot)
 	return (uint64_t *)(void *)&slot->tid;
 }
 
+/*
+ * A signal handler may interrupt any function here and fork: then it goes on in the child with a wiped agent. So read what is
+ * needed once, addresses before counts. NULL: that has happened; lose the hit.
+ */
 static inline struct dp_control *dp_agent_control(const struct dp_agent *agent)
 {
-	return (struct dp_control *)(uintptr_t)agent->control;
+	return (struct dp_control *)(uintptr_t)DP_LOAD(&agent->control);
+}
+
+static inline struct dp_slot *dp_agent_slots(const struct dp_agent *agent)
+{
+	return (struct dp_slot *)(uintptr_t)DP_LOAD(&agent->slots);
 }
 
 static inline uint64_t dp_slot_pack(uint32_t tid, enum dp_slot_state state)

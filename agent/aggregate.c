@@ -74,13 +74,15 @@ static uint64_t take(const struct dp_aggs *a)
 struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 {
 	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)desc->agent;
-	struct dp_aggs *a = &agent->answers;
+	const struct dp_aggs copy = agent->answers, *a = &copy; /* a handler may fork in the middle: agent.h */
 	struct dp_thread self;
 	uint64_t block;
 	bool room;
 
+	__asm__ volatile("" ::: "memory"); /* the copy is made before the next line */
 	if (DP_LOAD(&agent->live) != DP_LIVE) {
-		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
+		if (desc->lost) /* 0: a call's entry, which counts with its exit */
+			__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
 		return (struct dp_cells){0, 0};
 	}
 	if (agent->identity == DP_ID_TID && !a->by_base)
@@ -130,7 +132,7 @@ static void fill(struct dp_agg_key *entry, uint64_t mark, uint64_t key, const ui
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack)
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)desc->agent;
-	const struct dp_aggs *a = &agent->answers;
+	const struct dp_aggs copy = agent->answers, *a = &copy;
 	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * MIX >> 32;
 	struct dp_cells cells = dp_agg_cells(desc);
 	struct dp_agg_loss *loss = (struct dp_agg_loss *)(uintptr_t)(cells.at + a->loss);

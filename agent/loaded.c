@@ -36,6 +36,8 @@ void dp_loaded_tell(struct dp_agent *agent)
 	if (!agent || DP_LOAD(&agent->live) != DP_LIVE)
 		return; /* a fork child is not served by its parent's tool */
 	c = dp_agent_control(agent);
+	if (!c)
+		return;
 	ticket = __atomic_add_fetch(&c->loads, 1, __ATOMIC_ACQ_REL);
 	if (!DP_LOAD(&c->loads_served))
 		return;

@@ -153,6 +153,8 @@ static bool begin(const struct dp_agent *agent, struct dp_slot *slot, struct pas
 {
 	p->slot = slot;
 	p->control = dp_agent_control(agent);
+	if (!p->control)
+		return false;
 	p->nprobes = p->control->nprobes;
 	p->tail = DP_LOAD(&slot->tail);
 	p->head = DP_LOAD(&slot->head);
@@ -210,11 +212,12 @@ static bool promising(struct pass *p)
 
 bool dp_ring_overwrite(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size)
 {
+	const struct dp_control *control = dp_agent_control(agent);
 	struct pass pass;
 	uint64_t mask;
 	bool done = false;
 
-	if (DP_LOAD(&dp_agent_control(agent)->overwrite) != 1 || !begin(agent, slot, &pass) || !promising(&pass))
+	if (!control || DP_LOAD(&control->overwrite) != 1 || !begin(agent, slot, &pass) || !promising(&pass))
 		return false;
 	if (dp_syscall_block_signals(&mask))
 		return false;

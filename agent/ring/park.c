@@ -130,11 +130,12 @@ DP_EXPORT void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
 void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)capture->desc->agent;
+	struct dp_control *control = dp_agent_control(agent);
 	uint64_t id = 0;
 
 	(void)op;
-	if (DP_LOAD(&agent->live) == DP_LIVE)
-		id = dp_park(&dp_agent_control(agent)->park, capture->regs, capture->desc->probe);
+	if (control && DP_LOAD(&agent->live) == DP_LIVE)
+		id = dp_park(&control->park, capture->regs, capture->desc->probe);
 	memcpy(capture->cursor, &id, sizeof(id));
 	capture->cursor += sizeof(id);
 }

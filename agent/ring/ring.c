@@ -102,10 +102,13 @@ static bool extend(struct dp_control *control, struct dp_slot *slot, uint64_t po
 struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *slot, uint32_t size)
 {
 	for (;;) {
+		struct dp_control *control = dp_agent_control(agent);
 		uint64_t pos = DP_LOAD(&slot->head);
 
+		if (!control)
+			return NULL;
 		if (pos + size > DP_LOAD(&slot->limit)) {
-			if (!extend(dp_agent_control(agent), slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
+			if (!extend(control, slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
 				return NULL;
 		} else if (dp_cmpxchg_local(&slot->head, pos, pos + size)) {
 			return record_at(slot, pos);

@@ -11,7 +11,9 @@
 
 static bool unattended(const struct dp_agent *agent)
 {
-	return DP_LOAD(&dp_agent_control(agent)->overwrite) == 1;
+	const struct dp_control *control = dp_agent_control(agent);
+
+	return control && DP_LOAD(&control->overwrite) == 1;
 }
 
 bool dp_slots_retry(struct dp_agent *agent)
@@ -31,17 +33,18 @@ static bool gone(const struct dp_agent *agent, uint32_t tid)
 
 unsigned dp_slots_sweep(struct dp_agent *agent)
 {
-	struct dp_slot *slots = (struct dp_slot *)(uintptr_t)agent->slots;
+	struct dp_control *control = dp_agent_control(agent);
+	struct dp_slot *slots = dp_agent_slots(agent);
 	unsigned freed = 0;
 
-	for (uint32_t i = 0; i < agent->nslots && unattended(agent); i++) {
+	for (uint32_t i = 0; i < DP_LOAD(&agent->nslots) && unattended(agent); i++) {
 		uint64_t word = DP_LOAD(dp_slot_word(&slots[i]));
 
 		if (word >> 32 != DP_SLOT_USED || !gone(agent, (uint32_t)word & DP_TID_MASK))
 			continue;
 		freed += dp_cmpxchg(dp_slot_word(&slots[i]), word, dp_slot_pack(0, DP_SLOT_DEAD));
 	}
-	if (freed)
-		__atomic_fetch_add(&dp_agent_control(agent)->slots_freed, 1, __ATOMIC_RELEASE);
+	if (freed && control)
+		__atomic_fetch_add(&control->slots_freed, 1, __ATOMIC_RELEASE);
 	return freed;
 }

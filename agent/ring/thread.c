@@ -39,11 +39,6 @@ struct dp_thread dp_thread_self(const struct dp_agent *agent)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-static struct dp_slot *slot_at(const struct dp_agent *agent, uint32_t i)
-{
-	return (struct dp_slot *)(uintptr_t)agent->slots + i;
-}
-
 static enum dp_slot_state state_of(uint64_t word)
 {
 	return (enum dp_slot_state)(word >> 32);
@@ -57,7 +52,7 @@ static bool own(const struct dp_agent *agent, struct dp_slot *slot, const struct
 		uint32_t tid = (uint32_t)word;
 
 		if (state_of(word) != DP_SLOT_USED || DP_LOAD(&slot->key) != self->key ||
-		    DP_LOAD(&slot->process) != agent->process)
+		    DP_LOAD(&slot->process) != agent->process || !DP_LOAD(&agent->live))
 			return false;
 		if ((tid & ~DP_TID_PENDING) == self->tid)
 			return true;
@@ -72,8 +67,10 @@ static bool own(const struct dp_agent *agent, struct dp_slot *slot, const struct
 /* A slot of this thread that is not in the table. */
 static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_thread *self)
 {
-	for (uint32_t i = 0; i < agent->nslots; i++) {
-		struct dp_slot *slot = slot_at(agent, i);
+	struct dp_slot *slots = dp_agent_slots(agent);
+
+	for (uint32_t i = 0; i < DP_LOAD(&agent->nslots); i++) {
+		struct dp_slot *slot = &slots[i];
 
 		if (state_of(DP_LOAD(dp_slot_word(slot))) == DP_SLOT_FREE)
 			break;
@@ -110,18 +107,24 @@ static bool claim(const struct dp_agent *agent, struct dp_slot *slot, const stru
 /* A search that found nothing is repeated only after a slot was given back: threads without a slot must not pay for it. */
 static bool exhausted(const struct dp_agent *agent)
 {
-	return DP_LOAD(&agent->exhausted) == DP_LOAD(&dp_agent_control(agent)->slots_freed) + 1;
+	const struct dp_control *control = dp_agent_control(agent);
+
+	return !control || DP_LOAD(&agent->exhausted) == DP_LOAD(&control->slots_freed) + 1;
 }
 
 static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread *self)
 {
+	const struct dp_control *control = dp_agent_control(agent);
+	struct dp_slot *slots = dp_agent_slots(agent);
 	uint64_t freed;
 
+	if (!control)
+		return NULL;
 	do {
-		freed = DP_LOAD(&dp_agent_control(agent)->slots_freed);
-		for (uint32_t i = 0; i < agent->nslots; i++) {
-			if (claim(agent, slot_at(agent, i), self))
-				return slot_at(agent, i);
+		freed = DP_LOAD(&control->slots_freed);
+		for (uint32_t i = 0; i < DP_LOAD(&agent->nslots); i++) {
+			if (claim(agent, &slots[i], self))
+				return &slots[i];
 		}
 	} while (dp_slots_sweep(agent));
 	DP_STORE(&agent->exhausted, freed + 1);
@@ -131,8 +134,12 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 /* A hit in a signal handler took another slot for us meanwhile: this one was never used. */
 static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 {
+	struct dp_control *control = dp_agent_control(agent);
+
+	if (!control)
+		return;
 	DP_STORE(dp_slot_word(slot), dp_slot_pack(0, DP_SLOT_DEAD));
-	__atomic_fetch_add(&dp_agent_control(agent)->slots_freed, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&control->slots_freed, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- table ----------------------------------------------------------------------------------- */

@@ -53,6 +53,21 @@ class Endings(Case):
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
+    def test_children_forked_in_the_middle_of_a_hit_run_right(self):
+        """A signal handler interrupts a hit and forks: in the child the hit goes on with wiped tables."""
+        for words in (
+            ("--function", "foo", "-t", "regs", "-t", "backtrace", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null"),
+            ("--function", "foo", "-t", "regs", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null", "--follow"),
+            ("--return", "foo", "-t", "duration", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null"),
+            ("--return", "foo", "--hist", "duration"),
+            ("--function", "foo", "--count"),
+            ("--function", "foo", "--count", "--by", "arg0"),
+        ):
+            with self.subTest(words):
+                t = self.target("handler_forks", 1500)
+                harness.tool("--pid", t.pid, "-q", "-d", 1, *words, status=0)
+                self.assertEqual(t.process.wait(60), 0, t.output())
+
     def test_fork_child_outlives_the_probes(self):
         """Children share the stubs' memory: it must stay valid for them when the parent's probes are removed and installed again."""
         t = self.target("forker")

@@ -85,6 +85,8 @@ static void find_block(struct dp_asm *a, const struct dp_runtime *rt, unsigned t
 	in_table(a, 0x3b, DP_RCX, low, table + offsetof(struct dp_agent, answer_key)); /* cmp */
 	dp_asm_jcc(a, DP_CC_NE, slow);
 	in_table(a, 0x8b, to, low, table + offsetof(struct dp_agent, answer_block)); /* mov */
+	dp_asm_test(a, 8, to, dp_rm_reg(to)); /* 0: a handler has forked between the last two loads */
+	dp_asm_jcc(a, DP_CC_E, slow);
 }
 
 void dp_agg_block(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label slow)

@@ -101,6 +101,8 @@ static void emit_lookup(struct stub *s)
 	dp_asm_alu_load(a, DP_ALU_CMP, 8, dp_rm_index(DP_RDX, DP_RCX, offsetof(struct dp_thread_entry, key)), DP_RAX);
 	dp_asm_jcc(a, DP_CC_NE, s->slow);
 	dp_asm_mov_load(a, 8, dp_rm_index(DP_RDX, DP_RCX, offsetof(struct dp_thread_entry, slot)), DP_RSI);
+	dp_asm_test(a, 8, DP_RSI, dp_rm_reg(DP_RSI)); /* 0: a handler has forked between the last two loads */
+	dp_asm_jcc(a, DP_CC_E, s->slow);
 	dp_asm_mov_load(a, 4, dp_rm_fs(s->rt->tid_offset), DP_RAX);
 	dp_asm_alu_load(a, DP_ALU_CMP, 4, dp_rm_mem(DP_RSI, offsetof(struct dp_slot, tid)), DP_RAX);
 	dp_asm_jcc(a, DP_CC_NE, s->slow);
