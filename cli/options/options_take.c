@@ -124,7 +124,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pid", 'p', "PID", "the running process PID: a list (12,14), or a name for all that have it (nginx); repeatable",
          EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), .take = dp_option_pid},
         {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable",
-         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), .take = dp_option_cgroup},
+         PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_cgroup},
         {"command", 'c', "CMD", "start CMD, split into words as in a shell, with the probes armed before main; or: -- CMD ARGS",
          V(RUN), .take = take_command},
         {"function", 0, "SPEC",
