@@ -115,7 +115,7 @@ static void *many(void *data)
 	return NULL;
 }
 
-/* No record is made (hits % 3 is never 7): the stub only counts, in all threads at once. */
+/* The condition (hits % 3 == 7) is never true: no hit is recorded, and all threads count at once. */
 Test(hits, of_many_threads_are_all_counted)
 {
 	pthread_t thread[THREADS];
