@@ -177,6 +177,24 @@ class Variables(Case):
     def test_thread_locals_of_a_library_clang(self):
         self.check_thread_locals("clang", "-O2", "-g")
 
+    # ---- types that only another unit defines ----
+
+    def test_type_that_only_another_unit_defines(self):
+        """A search by name meets its declaration first, and must not take that for the definition."""
+        using = self.written("using.c", "struct box; int box_sum(struct box *); struct box *box_make(void);\n"
+                             "__attribute__((noipa)) int work(struct box *b) { return box_sum(b); }\n"
+                             "int main(void) { return work(box_make()) != 42; }\n")
+        defining = self.written("defining.c", "struct box { int x, y; } one = {40, 2};\n"
+                                "struct box *box_make(void) { return &one; }\n"
+                                "__attribute__((noipa)) int box_sum(struct box *b) { return b->x + b->y; }\n")
+        program = harness.compiled(self.path("boxes"), "gcc", "-O0", "-g", using, defining)
+        r = self.dynprobe("--function", "work", "-t", "x=b->x", "-t", "y=((struct box *)b)->y", "-t", "n=sizeof(struct box)", "--", program)
+        self.assert_ok(r)
+        self.assertEqual([(e["fields"]["x"], e["fields"]["y"], e["fields"]["n"]) for e in r.events], [(40, 2, 8)])
+        self.assert_ok(self.dynprobe("--function", "box_sum", "--snapshot", "--max-pause", "30000", "--", program, cwd=self.dir))
+        (taken,) = (self.path(name) for name in os.listdir(self.dir) if name.endswith(".dps"))
+        self.assertIn("x = 40", harness.tool("show", taken, "--frame", 1, "--var", "b", status=0).stdout)
+
     # ---- inlined functions ----
 
     def inlined_n(self, program, *args):
