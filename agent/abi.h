@@ -460,8 +460,7 @@ struct dp_ask {
 	uint8_t kind;   /* enum dp_ask_kind */
 	uint8_t size;
 	uint8_t comm; /* 1: the string is the thread's name; the operand is not used */
-	uint8_t follow; /* 1: in a fork child that has not joined yet, read the child's own memory */
-	uint8_t reserved[4];
+	uint8_t reserved[5];
 	char text[]; /* NUL-terminated */
 };
 /*

@@ -35,8 +35,6 @@ bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, cons
 
 /* In a process that is not the target: whether its hits are recorded. Joins at the first one. */
 bool dp_follows(struct dp_agent *agent, const struct dp_probe_desc *desc);
-/* The pid by which the process reads its own memory, before it has joined. */
-void dp_follow_pid(struct dp_agent *agent);
 
 /* ---- ring.c: room for a record --------------------------------------------------------------- */
 

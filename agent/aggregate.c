@@ -71,6 +71,26 @@ static uint64_t take(const struct dp_aggs *a)
 	}
 }
 
+/* Takes back what a child has entered in the middle of a hit: stubs do not ask whether the table is the target's. */
+static void withdraw(struct dp_agent *agent, uint64_t key)
+{
+	for (uint32_t n = 0; n < REACH; n++) {
+		uint32_t i = place_of(key, n);
+
+		if (DP_LOAD(&agent->answer_key[i]) != key)
+			continue;
+		DP_STORE(&agent->answer_key[i], 0);
+		DP_STORE(&agent->answer_block[i], 0);
+	}
+}
+
+static struct dp_cells forked(const struct dp_probe_desc *desc)
+{
+	if (desc->lost) /* 0: a call's entry, which counts with its exit */
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
+	return (struct dp_cells){0, 0};
+}
+
 struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 {
 	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)desc->agent;
@@ -80,11 +100,8 @@ struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 	bool room;
 
 	__asm__ volatile("" ::: "memory"); /* the copy is made before the next line */
-	if (DP_LOAD(&agent->live) != DP_LIVE) {
-		if (desc->lost) /* 0: a call's entry, which counts with its exit */
-			__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
-		return (struct dp_cells){0, 0};
-	}
+	if (DP_LOAD(&agent->live) != DP_LIVE)
+		return forked(desc);
 	if (agent->identity == DP_ID_TID && !a->by_base)
 		return shared_block(a);
 	if (a->by_base)
@@ -99,7 +116,10 @@ struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 	block = room ? take(a) : a->nblocks;
 	if (block == a->nblocks || !publish(agent, self.key, block_at(a, block)))
 		return shared_block(a);
-	return (struct dp_cells){block_at(a, block), 0};
+	if (DP_LOAD(&agent->live) == DP_LIVE)
+		return (struct dp_cells){block_at(a, block), 0};
+	withdraw(agent, self.key);
+	return forked(desc);
 }
 
 /* ---- keys -------------------------------------------------------------------------------------- */

@@ -27,8 +27,6 @@ static struct dp_ask_result load(uint64_t addr, const struct dp_ask *ask)
 {
 	struct dp_ask_result a = {0, 1};
 
-	if (ask->follow)
-		dp_follow_pid((struct dp_agent *)(uintptr_t)ask->agent);
 	if (dp_self_read((const struct dp_agent *)(uintptr_t)ask->agent, &a.value, addr, ask->size))
 		a.known = 0;
 	return a;

@@ -134,7 +134,6 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	 * the agent's handler will be installed before any of them runs, and shows the program its own addresses.
 	 */
 	bool faults;
-	bool follow; /* fork children record: their conditions read their own memory */
 	/* Aggregations: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
 	uint64_t cells, keyed, stacked, stacked_done;
 	struct dp_aggs answers;

@@ -54,9 +54,3 @@ bool dp_follows(struct dp_agent *agent, const struct dp_probe_desc *desc)
 	dp_syscall_restore_signals(&mask);
 	return DP_LOAD(&agent->live) == DP_JOINED;
 }
-
-void dp_follow_pid(struct dp_agent *agent)
-{
-	if (!DP_LOAD(&agent->live) && !agent->pid)
-		agent->pid = (uint32_t)dp_syscall0(DP_SYS_GETPID);
-}

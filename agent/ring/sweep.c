@@ -37,7 +37,7 @@ unsigned dp_slots_sweep(struct dp_agent *agent)
 	struct dp_slot *slots = dp_agent_slots(agent);
 	unsigned freed = 0;
 
-	for (uint32_t i = 0; i < DP_LOAD(&agent->nslots) && unattended(agent); i++) {
+	for (uint32_t i = 0; slots && i < DP_LOAD(&agent->nslots) && unattended(agent); i++) {
 		uint64_t word = DP_LOAD(dp_slot_word(&slots[i]));
 
 		if (word >> 32 != DP_SLOT_USED || !gone(agent, (uint32_t)word & DP_TID_MASK))

@@ -69,7 +69,7 @@ static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_
 {
 	struct dp_slot *slots = dp_agent_slots(agent);
 
-	for (uint32_t i = 0; i < DP_LOAD(&agent->nslots); i++) {
+	for (uint32_t i = 0; slots && i < DP_LOAD(&agent->nslots); i++) {
 		struct dp_slot *slot = &slots[i];
 
 		if (state_of(DP_LOAD(dp_slot_word(slot))) == DP_SLOT_FREE)
@@ -118,7 +118,7 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 	struct dp_slot *slots = dp_agent_slots(agent);
 	uint64_t freed;
 
-	if (!control)
+	if (!control || !slots)
 		return NULL;
 	do {
 		freed = DP_LOAD(&control->slots_freed);

@@ -14,8 +14,11 @@ int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t
 
 	struct dp_iovec local = {(uint64_t)(uintptr_t)dst, n};
 	struct dp_iovec remote = {src, n};
+	uint32_t pid = DP_LOAD(&agent->pid);
 
-	return dp_syscall_vm_read(agent->pid, &local, &remote) == (int64_t)n ? 0 : -1;
+	if (!pid) /* a fork child. Not stored: a handler may fork before that, and its child would have our pid */
+		pid = (uint32_t)dp_syscall0(DP_SYS_GETPID);
+	return dp_syscall_vm_read(pid, &local, &remote) == (int64_t)n ? 0 : -1;
 }
 
 static const struct dp_agent *agent_of(const struct dp_capture *capture)

@@ -393,9 +393,9 @@ static void reap(struct dp_drain *d, struct dp_lane *lane, const struct reaper *
 	if (word != suspect && !swap_word(lane, word, suspect))
 		return;
 	owner = ask(r, lane, tid);
-	if (owner == DP_OWNER_LIVES)
+	lane->gone = owner == DP_OWNER_LIVES ? 0 : suspect;
+	if (!lane->gone)
 		return;
-	lane->gone = suspect;
 	if (__atomic_load_n(&lane->slot->head, __ATOMIC_ACQUIRE) != lane->tail ||
 	    !swap_word(lane, suspect, pack(0, DP_SLOT_CLAIM)))
 		return;

@@ -157,7 +157,6 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	        .finish = text + agent.finish,
 	        .ask = text + agent.ask,
 	        .faults = dp_target_faults_ready(t),
-	        .follow = t->options.follow,
 	};
 	uint64_t unused;
 	rt.cells = text + agent.cells;

@@ -129,6 +129,11 @@ class Follow(Case):
         r = self.follow(t, probe=("--function", "foo", "--when", "*(char *)arg1 == 'f'", "-t", "backtrace"))
         self.assert_all(t, r)
 
+    def test_condition_on_a_string_at_a_childs_first_hit(self):
+        t = self.family("tree", 20)
+        r = self.follow(t, probe=("--function", "foo", "--when", 'str(arg1) == "family"'))
+        self.assert_all(t, r)
+
     def test_pids_in_a_trace(self):
         t = self.family("tree", 5)
         r = self.follow(t, record=self.path("trace"))

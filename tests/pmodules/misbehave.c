@@ -13,6 +13,7 @@
 static char how[32];
 static volatile char *volatile none;
 static volatile unsigned turns;
+static pthread_mutex_t held_by_us = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned overflow(volatile unsigned *n)
 {
@@ -82,9 +83,10 @@ static void thread(ptrace_thread_t *t)
 		for (;;)
 			turns += pmodule_thread_tid(t) > 0;
 	leave();
-	if (!strcmp(how, "stuck"))
-		for (;;)
-			pause();
+	if (!strcmp(how, "stuck")) { /* not pause(): a tick would end it, and might find this code */
+		pthread_mutex_lock(&held_by_us);
+		pthread_mutex_lock(&held_by_us);
+	}
 	pmodule_thread_annotate(t, PAT_COMMENT, "behind");
 }
 

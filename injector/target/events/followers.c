@@ -24,13 +24,14 @@
 #include <unistd.h>
 
 #define INSPECT_NS UINT64_C(50000000)
-#define CLEAN_NS   UINT64_C(2000000000)
+#define CLEAN_NS   UINT64_C(10000000000)
 #define ROUND_NS   5000000L
 
 struct follower {
 	pid_t pid;
-	uint32_t process; /* 0: it has not joined */
+	uint32_t process; /* 0: it has not joined, or joins now */
 	bool unreadable;
+	pid_t inner; /* in its own pid namespace; 0: not asked yet */
 };
 
 struct dp_followers {
@@ -173,11 +174,19 @@ static bool runs(pid_t pid, pid_t tid)
 	return dp_proc_stat(pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
+/* For one whose number is not known. */
+static bool may_be(struct follower *one, pid_t pid)
+{
+	if (!one->inner)
+		one->inner = innermost_pid(one->pid);
+	return one->inner == pid;
+}
+
 /* `data` is as for the target's own threads; its first member is the target. */
 static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *data)
 {
 	const struct dp_target *t = *(const struct dp_target *const *)data;
-	const struct dp_followers *f = t->followers;
+	struct dp_followers *f = t->followers;
 	if (!owner->process)
 		return t->gone ? DP_OWNER_PROCESS_ENDED : owner->tid ? DP_OWNER_ENDED : DP_OWNER_LIVES;
 	if (f->incomplete || owner->process > f->joined)
@@ -186,9 +195,10 @@ static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *
 		const struct follower *one = &f->item[i];
 		if (one->process == owner->process) /* in another pid namespace its threads' ids are others */
 			return one->pid != owner->pid || runs(one->pid, owner->tid) ? DP_OWNER_LIVES : DP_OWNER_ENDED;
-		if (one->unreadable && innermost_pid(one->pid) == owner->pid)
-			return DP_OWNER_LIVES;
 	}
+	for (size_t i = 0; i < f->n; i++)
+		if (!f->item[i].process && may_be(&f->item[i], owner->pid))
+			return DP_OWNER_LIVES;
 	return DP_OWNER_PROCESS_ENDED;
 }
 
@@ -275,10 +285,14 @@ static bool clean_round(const struct cleaning *c)
 		if (f->item[i].unreadable)
 			continue;
 		found++;
-		if (clean_one(c, f->item[i].pid))
-			c->report->cleaned++;
-		else
+		if (dp_now_ns() >= c->until_ns) {
+			snprintf(c->report->why, sizeof(c->report->why), "process %d: there was no time left", f->item[i].pid);
 			c->report->left++;
+		} else if (clean_one(c, f->item[i].pid)) {
+			c->report->cleaned++;
+		} else {
+			c->report->left++;
+		}
 	}
 	return !found;
 }

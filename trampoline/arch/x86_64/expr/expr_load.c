@@ -14,7 +14,6 @@ void dp_code_ask(struct dp_expr_code *c, const struct dp_ask *ask, const char *t
 	struct dp_label data = dp_asm_label(c->a), over = dp_asm_label(c->a);
 	struct dp_ask a = *ask;
 	a.agent = c->rt->agent;
-	a.follow = c->rt->follow;
 	dp_code_claim(c, DP_RCX);
 	dp_code_claim(c, DP_RDX);
 	if (!c->rt->ask)
