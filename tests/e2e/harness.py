@@ -20,7 +20,7 @@ import unittest
 
 # Tests import these from here, too.
 from process import (  # noqa: F401
-    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, has_processor, live_address, maps, private_text_kib,
+    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, has_processor, holders, live_address, maps, private_text_kib,
     read_memory, status, status_fields, symbol_address, text_mappings,
 )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A process as /proc shows it: mappings, text, threads, and what an attach and detach must not change."""
 
+import contextlib
 import os
 import re
 import time
@@ -124,6 +125,16 @@ def joined(mappings):
             last.end = m.end
         else:
             found.append(m)
+    return found
+
+
+def holders(session):
+    """The processes of that session (a process that was started with start_new_session) that have memory of dynprobe."""
+    found = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == session and any(m.is_ours for m in maps(pid)):
+                found.append(pid)
     return found
 
 

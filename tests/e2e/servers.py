@@ -48,9 +48,15 @@ class Server:
         case.addCleanup(self.close)
         self.process = self.start()
         wait_until(lambda: listens(self.port) or self.process.poll() is not None, 60, f"{type(self).__name__} to listen: {self.said()}")
+        self.go_on()
+
+    def go_on(self):
+        """Starts the load, at first or after end_load()."""
+        self.over.clear()
         self.thread = threading.Thread(target=self.load, daemon=True)
         self.thread.start()
-        wait_until(lambda: self.answers > 3 or self.wrong, 60, "answers")
+        before = self.answers
+        wait_until(lambda: self.answers > before + 3 or self.wrong, 60, "answers")
 
     @classmethod
     def missing(cls):
@@ -162,9 +168,10 @@ public class Srv { public static void main(String[] a) throws Exception {
 class Nginx(Server):
     needs = ("nginx",)
     hot = "libc.so.6!writev"
+    workers = 2
 
     def command(self):
-        conf = f"""worker_processes 2; daemon off; master_process on; user root; error_log {self.dir}/error.log notice; pid {self.dir}/pid;
+        conf = f"""worker_processes {self.workers}; daemon off; master_process on; user root; error_log {self.dir}/error.log notice; pid {self.dir}/pid;
 events {{ worker_connections 64; }}
 http {{ access_log off; client_body_temp_path {self.dir}/b; proxy_temp_path {self.dir}/p; fastcgi_temp_path {self.dir}/f;
 uwsgi_temp_path {self.dir}/u; scgi_temp_path {self.dir}/s; server {{ listen 127.0.0.1:{self.port}; root {self.dir}/www; }} }}
@@ -177,8 +184,11 @@ uwsgi_temp_path {self.dir}/u; scgi_temp_path {self.dir}/s; server {{ listen 127.
     def ask(self, n):
         super().ask(n % 50)
 
+    def workers_now(self):
+        return set(harness.children(self.process.pid))
+
     def pid(self):
-        return min(harness.children(self.process.pid))
+        return min(self.workers_now())
 
 
 class Redis(Server):

@@ -8,7 +8,7 @@ import re
 import signal
 import time
 
-from harness import NOBODY, Case, armed, babeltrace, children, main, maps, needs_root, status, target_path, tool, wait_until
+from harness import NOBODY, Case, armed, babeltrace, children, holders, main, needs_root, status, target_path, tool, wait_until
 
 
 def called(t):
@@ -24,16 +24,6 @@ def lost(r):
     return r.summary["lost"]["total"]
 
 
-def holders():
-    """Processes that have memory of dynprobe."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if any(m.is_ours for m in maps(int(name))):
-                found.append(int(name))
-    return found
-
-
 class Follow(Case):
     def family(self, *args, **kw):
         t = self.target("family", *args, start_new_session=True, **kw)
@@ -43,6 +33,7 @@ class Follow(Case):
                 os.killpg(t.pid, signal.SIGKILL)
 
         self.addCleanup(end)
+        self.families = [*getattr(self, "families", ()), t.pid]
         return t
 
     def follow(self, t, *args, probe=("--function", "foo"), **kw):
@@ -253,8 +244,8 @@ class Follow(Case):
         self.assert_clean(t.pid)
 
     def tearDown(self):
-        self.doCleanups()
-        wait_until(lambda: not holders(), 20, what=lambda: f"none of dynprobe's memory: {holders()}")
+        left = {pid: holders(pid) for pid in getattr(self, "families", ())}
+        self.assertFalse(any(left.values()), left)
 
 
 if __name__ == "__main__":

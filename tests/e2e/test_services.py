@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Whole services under --follow: right answers, exact counts, nothing left behind, and the tool killed at any moment."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+
+import servers
+from harness import FULL, Case, children, holders, main, tool, wait_until
+
+KILLS = 50 if FULL else 3
+
+
+class Nginx(servers.Nginx):
+    """A master and four workers."""
+
+    probe = "ngx_http_create_request"
+    per_answer = 1
+    workers = 4
+
+
+class Prefork(servers.Server):
+    """A parent that listens, and four children that accept. A child is replaced after 50 requests."""
+
+    needs = ("/usr/bin/python3",)
+    probe = "libc.so.6!send"
+    per_answer = 2  # head and body
+    ended_well = (-signal.SIGTERM,)
+
+    def command(self):
+        script = (
+            "import http.server, os, sys\n"
+            "class H(http.server.BaseHTTPRequestHandler):\n"
+            "    def do_GET(self):\n"
+            "        n = int(self.path[1:]); text = b'%d\\n' % sum(i * i % 7 for i in range(n % 1000 + 1))\n"
+            "        self.send_response(200); self.send_header('Content-Length', str(len(text))); self.end_headers(); self.wfile.write(text)\n"
+            "    def log_message(self, *a): pass\n"
+            "s = http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), H)\n"
+            "def work():\n"
+            "    if os.fork(): return\n"
+            "    for i in range(50): s.handle_request()\n"
+            "    os._exit(0)\n"
+            "for i in range(4): work()\n"
+            "while True:\n"
+            "    if os.wait()[1]: os._exit(3)\n"
+            "    work()\n"
+        )
+        return "/usr/bin/python3", "-c", script, str(self.port)
+
+
+class Redis(servers.Redis):
+    """Children that save the whole database, one after the other."""
+
+    probe = "rdbSaveKeyValuePair"
+    per_answer = 100
+    keys = 100
+
+    def ask(self, n):
+        if n == 1:
+            for i in range(self.keys):
+                super().ask(i)
+        super().ask(n)
+        self.save()
+
+    def call(self, *words):
+        self.client.write(" ".join(words).encode() + b"\r\n")
+        return self.client.readline().strip()
+
+    def save(self):
+        """Waits until a child has saved what is stored now."""
+        said = self.call("BGSAVE")
+        if not said.startswith(b"+"):
+            raise ValueError(said)
+        wait_until(lambda: self.info("rdb_bgsave_in_progress") == b"0", what="a save")
+        done = subprocess.run(["redis-check-rdb", self.path("dump.rdb")], capture_output=True, text=True, timeout=60)
+        if done.returncode or f"{self.keys} keys read" not in done.stdout:
+            raise ValueError(done.stdout)
+
+    def info(self, name):
+        size = int(self.call("INFO", "persistence")[1:])
+        text = self.client.read(size + 2)
+        while len(text) < size + 2:
+            text += self.client.read(size + 2 - len(text))
+        return dict(line.split(b":", 1) for line in text.splitlines() if b":" in line).get(name.encode())
+
+
+class Postgres(servers.Postgres):
+    """A backend for each session."""
+
+    probe = "pg_parse_query"
+    per_answer = 1
+
+    def ask(self, n):
+        done = subprocess.run([*self.client_words(), "-c", f"select {n} * 2"], capture_output=True, text=True, timeout=60)
+        if done.stdout.strip() != str(2 * n):
+            raise ValueError(done.stdout + done.stderr)
+
+
+class Services(Case):
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.dir, 0o755)  # for servers that run as another user
+
+    def serve(self, kind):
+        if kind.missing():
+            self.skipTest(f"{', '.join(kind.missing())} not installed")
+        return kind(self)
+
+    def follow(self, server, *args):
+        pids = [server.process.pid, *children(server.process.pid)]
+        return self.start("--pid", ",".join(map(str, pids)), "--follow", "--function", server.probe, *args)
+
+    def exact(self, server, answers):
+        """Each answer makes the same number of hits, whichever process gives it."""
+        server.end_load()
+        p = self.follow(server)
+        self.await_armed(p, server.process.pid)
+        for n in range(2, answers + 2):
+            server.ask(n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual((len(r.events), r.summary["lost"]["total"]), (answers * server.per_answer, 0), str(r.summary))
+        self.assertEqual(holders(server.process.pid), [])
+        server.go_on()
+
+    def killed(self, server):
+        """At any moment: answers stay right, and the next run finds each process as it should be."""
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        for i in range(KILLS):
+            p = self.follow(server)
+            time.sleep(rng.random() * 0.5)  # the moment of the kill
+            p.kill()
+            p.wait()
+            before = server.answers
+            wait_until(lambda: server.answers > before + 2 or server.wrong, 60, f"answers after kill {i} of seed {seed}")
+            self.assertEqual(server.wrong, [], f"kill {i} of seed {seed}")
+
+    def all_ways(self, kind, answers):
+        server = self.serve(kind)
+        self.exact(server, answers)
+        self.killed(server)
+        self.exact(server, answers)
+        self.assertEqual(server.wrong, [])
+        self.assertIn(server.end(), server.ended_well, server.said())
+
+    def test_nginx_with_four_workers(self):
+        self.all_ways(Nginx, 200)
+
+    def test_prefork_server_whose_workers_are_replaced(self):
+        self.all_ways(Prefork, 230)
+
+    def test_redis_that_saves_in_children(self):
+        self.all_ways(Redis, 5)
+
+    def test_postgresql_with_a_backend_for_each_session(self):
+        self.all_ways(Postgres, 20)
+
+    def test_nginx_reloads(self):
+        server = self.serve(Nginx)
+        p = self.follow(server)
+        self.await_armed(p, server.process.pid)
+        for _ in range(5):
+            workers = server.workers_now()
+            os.kill(server.process.pid, signal.SIGHUP)
+            wait_until(lambda: server.workers_now() and not server.workers_now() & workers, what="new workers")
+            before = server.answers
+            wait_until(lambda: server.answers > before + 3 or server.wrong, what="answers of new workers")
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual((server.wrong, r.summary["lost"]["total"]), ([], 0), str(r.summary))
+        self.assertGreaterEqual(len({e["pid"] for e in r.events}), 5)
+
+    def test_shell_pipelines(self):
+        script = 'for i in $(seq 100); do echo "line $i" | tr a-z A-Z | (read a b; echo "$b $a"); done | sort -n | md5sum'
+        want = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+        got = tool("--no-record", "-q", "--follow", "--function", "execute_command_internal", "--", "bash", "-c", script, status=0)
+        self.assertEqual(got.stdout, want.stdout)
+        self.assertRegex(got.stderr, r"lost 0")
+
+
+if __name__ == "__main__":
+    main()
