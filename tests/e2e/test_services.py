@@ -11,6 +11,7 @@ import servers
 from harness import FULL, Case, children, holders, main, tool, wait_until
 
 KILLS = 50 if FULL else 3
+IDLE = ("7", "219", "288")  # poll, restart_syscall, accept4
 
 
 class Nginx(servers.Nginx):
@@ -19,6 +20,15 @@ class Nginx(servers.Nginx):
     probe = "ngx_http_create_request"
     per_answer = 1
     workers = 4
+
+
+def blocked(pid):
+    """The number of the system call that the process's first thread is blocked in; "running" or "" otherwise."""
+    try:
+        with open(f"/proc/{pid}/syscall") as f:
+            return f.read().split(" ", 1)[0].strip()
+    except OSError:
+        return ""
 
 
 class Prefork(servers.Server):
@@ -48,6 +58,15 @@ class Prefork(servers.Server):
             "    work()\n"
         )
         return "/usr/bin/python3", "-c", script, str(self.port)
+
+    def settle(self):
+        """Waits until no worker is being replaced: the parent is in wait4, and four children wait for requests."""
+
+        def waits():
+            workers = children(self.process.pid)
+            return len(workers) == 4 and blocked(self.process.pid) == "61" and all(blocked(pid) in IDLE for pid in workers)
+
+        wait_until(waits, what="four idle workers")
 
 
 class Redis(servers.Redis):
@@ -109,14 +128,19 @@ class Services(Case):
         return kind(self)
 
     def follow(self, server, *args):
-        pids = [server.process.pid, *children(server.process.pid)]
+        pids = self.pids(server)
         return self.start("--pid", ",".join(map(str, pids)), "--follow", "--function", server.probe, *args)
+
+    def pids(self, server):
+        return [server.process.pid, *children(server.process.pid)]
 
     def exact(self, server, answers):
         """Each answer makes the same number of hits, whichever process gives it."""
         server.end_load()
+        server.settle()
         p = self.follow(server)
-        self.await_armed(p, server.process.pid)
+        for pid in self.pids(server):
+            self.await_armed(p, pid)
         for n in range(2, answers + 2):
             server.ask(n)
         r = self.finish(p)
