@@ -68,12 +68,19 @@ static int tick_signal(void)
 	return SIGRTMAX - 2;
 }
 
+/* 0: no more ticks. */
+static void set_period(long ns)
+{
+	timer_settime(timer, 0, &(struct itimerspec){{0, ns}, {0, ns}}, NULL);
+}
+
 static void die(const char *why)
 {
 	static const char text[] = "\ndynprobe: exiting: a pmodule cannot be stopped safely (the process resumes): ";
 	struct iovec parts[] = {{(void *)(uintptr_t)text, sizeof(text) - 1},
 	                        {(void *)(uintptr_t)why, strlen(why)},
 	                        {(void *)(uintptr_t) "\n", 1}};
+	set_period(0); /* a tick would come here again, on the same stack, for as long as writing takes */
 	const ssize_t n = writev(STDERR_FILENO, parts, 3);
 	(void)n;
 	_exit(125);
@@ -100,11 +107,6 @@ static void crashed(int signal, siginfo_t *info, void *context)
 	g->address = signal == SIGSEGV || signal == SIGBUS ? (uint64_t)(uintptr_t)info->si_addr : 0;
 	g->foreign = !own_code(g, context);
 	siglongjmp(g->at, 1);
-}
-
-static void set_period(long ns)
-{
-	timer_settime(timer, 0, &(struct itimerspec){{0, ns}, {0, ns}}, NULL);
 }
 
 static void tick(int signal, siginfo_t *info, void *context)
