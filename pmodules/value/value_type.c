@@ -47,7 +47,7 @@ static const struct dp_ctype *plain(struct dp_debug_ctx *w, const char *name)
 	*t = *c;
 	t->in = &w->basic;
 	t->is_char = strstr(name, "char");
-	t->text = t->base = dp_arena_copy(&w->arena, name, strlen(name));
+	t->name = t->text = t->base = dp_arena_copy(&w->arena, name, strlen(name));
 	return t->text ? t : NULL;
 }
 

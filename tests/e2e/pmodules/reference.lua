@@ -113,7 +113,10 @@ check[p .. "sizeof"] = function()
 	equal(pmodule.sizeof(thing.list), 16)
 	equal(pmodule.sizeof(thing.text), 16)
 end
-check[p .. "typeof"] = function() equal(pmodule.typeof(thing.list), "int [4]") end
+check[p .. "typeof"] = function()
+	equal(pmodule.typeof(thing.list), "int [4]")
+	equal(pmodule.typeof(pmodule.cast(thing.ptr, "uint64_t *")), "uint64_t *", "as it was typed")
+end
 check[p .. "address"] = function() equal(pmodule.address(thing), pmodule.symbol_address("thing_g")) end
 check[p .. "path"] = function() equal(pmodule.path(thing.ptr.c), "thing_g.ptr->c") end
 check[p .. "cast"] = function()
