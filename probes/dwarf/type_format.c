@@ -88,9 +88,19 @@ static const char *named(struct spelling *s, Dwarf_Die *at, const char *keyword)
 	return text ? text : "";
 }
 
-static bool binds_tighter(Dwarf_Die *die)
+static bool is_qualifier(int tag)
 {
-	const int tag = dwarf_tag(die);
+	return tag == DW_TAG_const_type || tag == DW_TAG_volatile_type || tag == DW_TAG_restrict_type ||
+	       tag == DW_TAG_atomic_type;
+}
+
+/* Qualifiers of an array or function do not come between it and the declarator. */
+static bool binds_tighter(const Dwarf_Die *of)
+{
+	Dwarf_Die die = *of;
+	for (unsigned i = 0; i < NESTING_MAX && is_qualifier(dwarf_tag(&die)) && dp_die_type(&die, &die); i++)
+		;
+	const int tag = dwarf_tag(&die);
 	return tag == DW_TAG_array_type || tag == DW_TAG_subroutine_type;
 }
 

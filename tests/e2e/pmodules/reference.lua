@@ -116,6 +116,7 @@ end
 check[p .. "typeof"] = function()
 	equal(pmodule.typeof(thing.list), "int [4]")
 	equal(pmodule.typeof(pmodule.cast(thing.ptr, "uint64_t *")), "uint64_t *", "as it was typed")
+	equal(pmodule.typeof(pmodule.addressof(pmodule.bt_query("message_g", "reference", nil))), "const char (*)[14]")
 end
 check[p .. "address"] = function() equal(pmodule.address(thing), pmodule.symbol_address("thing_g")) end
 check[p .. "path"] = function() equal(pmodule.path(thing.ptr.c), "thing_g.ptr->c") end
