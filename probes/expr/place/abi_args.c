@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum abi_class { CLASS_NONE, CLASS_SSE, CLASS_INTEGER, CLASS_MEMORY, CLASS_UNKNOWN };
-enum { EIGHTBYTE = 8, NESTING_MAX = 8, INTEGERS = 6, VECTORS = 8 };
+enum { EIGHTBYTE = 8, NESTING_MAX = 16, STEPS_MAX = 1024, INTEGERS = 6, VECTORS = 8 };
 
 struct classes {
 	enum abi_class eightbyte[2];
-	unsigned depth;
+	unsigned depth, steps; /* limits: damaged debug information may have a type contain itself */
 };
 
 static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offset);
@@ -31,22 +31,31 @@ static void classify_record(struct classes *c, const struct dp_ctype *t, uint64_
 {
 	const struct dp_member *m;
 	const size_t n = dp_ctype_members(t, &m);
-	if (c->depth++ >= NESTING_MAX)
-		c->eightbyte[0] = CLASS_UNKNOWN;
-	else
-		for (size_t i = 0; i < n; i++)
-			if (m[i].is_virtual)
-				c->eightbyte[0] = CLASS_MEMORY;
-			else if (m[i].bits)
-				merge(c, offset + m[i].offset, 1, CLASS_INTEGER);
-			else
-				classify(c, m[i].type, offset + m[i].offset);
-	c->depth--;
+	for (size_t i = 0; i < n; i++)
+		if (m[i].is_virtual)
+			c->eightbyte[0] = CLASS_MEMORY;
+		else if (m[i].bits)
+			merge(c, offset + m[i].offset, 1, CLASS_INTEGER);
+		else
+			classify(c, m[i].type, offset + m[i].offset);
+}
+
+/* Elements without a size (empty records) are all in one place. */
+static void classify_array(struct classes *c, const struct dp_ctype *t, uint64_t offset)
+{
+	const struct dp_ctype *to = dp_ctype_to(t);
+	const uint64_t count = to->size || !t->count ? t->count : 1;
+	for (uint64_t i = 0; i < count && i * to->size < 2 * EIGHTBYTE; i++)
+		classify(c, to, offset + i * to->size);
 }
 
 static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offset)
 {
-	const struct dp_ctype *to;
+	if (c->depth >= NESTING_MAX || c->steps++ >= STEPS_MAX) {
+		c->eightbyte[0] = CLASS_UNKNOWN;
+		return;
+	}
+	c->depth++;
 	switch (t->kind) {
 	case DP_CTYPE_INT:
 	case DP_CTYPE_POINTER:
@@ -60,9 +69,7 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 		merge(c, offset + EIGHTBYTE, EIGHTBYTE, offset % 16 ? CLASS_MEMORY : CLASS_INTEGER);
 		break;
 	case DP_CTYPE_ARRAY:
-		to = dp_ctype_to(t);
-		for (uint64_t i = 0; to && i < t->count && i * to->size < 2 * EIGHTBYTE; i++)
-			classify(c, to, offset + i * to->size);
+		classify_array(c, t, offset);
 		break;
 	case DP_CTYPE_RECORD:
 		classify_record(c, t, offset);
@@ -70,6 +77,7 @@ static void classify(struct classes *c, const struct dp_ctype *t, uint64_t offse
 	default:
 		c->eightbyte[0] = CLASS_UNKNOWN;
 	}
+	c->depth--;
 }
 
 /* True for a C++ object that cannot be copied bytewise: its address is passed. */
@@ -113,7 +121,7 @@ static struct dp_expr *next_register(struct dp_scope *s, struct passing *p, enum
 
 struct alignment {
 	uint64_t bytes;
-	unsigned depth;
+	unsigned depth, steps;
 	bool unknown;
 };
 
@@ -133,8 +141,8 @@ static void align_to(struct alignment *a, const struct dp_ctype *t)
 	raise_to(a, t->die);
 	if (dp_ctype_is_wide(t))
 		a->bytes = 16;
-	a->unknown |= dp_ctype_is_opaque(t);
-	if (a->depth >= NESTING_MAX)
+	a->unknown |= dp_ctype_is_opaque(t) || a->steps++ >= STEPS_MAX;
+	if (a->depth >= NESTING_MAX || a->unknown)
 		return;
 	a->depth++;
 	for (size_t i = 0; i < n; i++) {
