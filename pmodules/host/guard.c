@@ -60,6 +60,7 @@ static sigset_t mask_before;
 static stack_t stack_before;
 static timer_t timer;
 static bool is_on;
+static volatile bool is_fast; /* the timer has the period LATE_NS */
 static pid_t owner;
 static char stack[STACK] __attribute__((aligned(64)));
 
@@ -72,6 +73,7 @@ static int tick_signal(void)
 static void set_period(long ns)
 {
 	timer_settime(timer, 0, &(struct itimerspec){{0, ns}, {0, ns}}, NULL);
+	is_fast = ns == LATE_NS;
 }
 
 static void die(const char *why)
@@ -123,7 +125,7 @@ static void tick(int signal, siginfo_t *info, void *context)
 		g->signal = 0;
 		siglongjmp(g->at, 1);
 	}
-	if (g->text->runs_rarely)
+	if (g->text->runs_rarely && !is_fast)
 		set_period(LATE_NS);
 	const struct dp_host *h = g->module->host;
 	if (now > g->module->deadline_ns + (dp_host_is_held(h) ? GRACE_HELD : GRACE_LATE) * dp_host_budget(h))
@@ -213,6 +215,12 @@ void dp_guard_leave(const char *how)
 	siglongjmp(g->at, 1);
 }
 
+static void slow_down(void)
+{
+	if (is_fast)
+		set_period(TICK_NS);
+}
+
 /* Tests malloc. It may deadlock or abort: crashed() and tick() check trial_ends. */
 static void try_heap(void)
 {
@@ -235,10 +243,8 @@ static struct dp_error *ended(struct guard *g)
 		m->is_broken = true;
 		return dp_error(DP_TAG_PMODULE, "called %s: the module is disabled, dynprobe continues", g->left);
 	}
-	if (!g->signal) {
-		set_period(TICK_NS);
+	if (!g->signal)
 		return dp_error(DP_TAG_PMODULE, "did not return in time");
-	}
 	m->is_broken = true;
 	if (g->foreign)
 		try_heap();
@@ -258,10 +264,12 @@ struct dp_error *dp_guard_run(struct pmodule *m, const struct dp_guard_text *tex
 		top = g.outer;
 		h->entered = entered;
 		h->dispatching = dispatching;
+		slow_down();
 		return ended(&g);
 	}
 	top = &g;
 	fn(data);
 	top = g.outer;
+	slow_down();
 	return NULL;
 }
