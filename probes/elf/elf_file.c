@@ -96,8 +96,9 @@ struct dp_error *dp_elf_from_memory(uint8_t *bytes, size_t size, const char *nam
 
 Dwarf_CFI *dp_elf_cfi(struct dp_elf *e)
 {
-	if (!e->cfi)
+	if (!e->cfi_asked)
 		e->cfi = dwarf_getcfi_elf(e->elf);
+	e->cfi_asked = true;
 	return e->cfi;
 }
 

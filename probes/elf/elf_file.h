@@ -19,6 +19,7 @@ struct dp_elf {
 	bool mapped; /* release with munmap, not free */
 	Elf *elf;
 	Dwarf_CFI *cfi; /* dp_elf_cfi() */
+	bool cfi_asked; /* NULL then means that there is none */
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr *phdr;
 	size_t nphdr;
