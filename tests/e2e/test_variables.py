@@ -438,6 +438,10 @@ class Variables(Case):
         self.refused("DP-NO-VARIABLE", "--function", "work", "-t", "req->lem", words=["did you mean len?"])
         self.refused("DP-NO-VARIABLE", "--function", "work", "-t", "(struct nothing *)req")
 
+    def test_DP_SYNTAX_a_function_has_no_elements(self):
+        for text in ("hook[0]", "hook[n]", "hook[0:2]", "*hook[0:1]"):
+            self.refused("DP-SYNTAX", "--function", "work", "-t", text, words=["a function has no elements"])
+
     def test_DP_NO_VALUE(self):
         self.refused("DP-NO-VALUE", "--function", "work", "--when", "sum > 3", words=["optimized out"])
         self.refused("DP-NO-VALUE", "--function", "work", "--when", "retval > 3", words=["--return"])

@@ -183,6 +183,19 @@ static struct dp_error *lower_member_of(struct dp_scope *s, const struct dp_ast 
 	return dp_lower_member(s, ast, record, ast->name, ret);
 }
 
+/* The type of the elements of an array or of what a pointer points into. */
+static struct dp_error *element_type(struct dp_scope *s, const struct dp_ast *ast, const struct dp_ctype *base,
+                                     const struct dp_ctype **ret)
+{
+	const bool any = base->kind == DP_CTYPE_ARRAY || base->kind == DP_CTYPE_POINTER;
+	*ret = any ? dp_ctype_to(base) : NULL;
+	if (any && (*ret)->kind == DP_CTYPE_FUNCTION)
+		return dp_lex_error(s->text, ast->at, "a function has no elements");
+	if (!any || !(*ret)->size)
+		return dp_lex_error(s->text, ast->at, "only arrays and pointers to objects of known size have elements");
+	return NULL;
+}
+
 /* Element `i` of an array, which need not be in memory. */
 static struct dp_operand element(struct dp_operand array, const struct dp_ctype *to, uint64_t i)
 {
@@ -200,10 +213,8 @@ static struct dp_error *lower_index(struct dp_scope *s, const struct dp_ast *ast
 	DP_TRY(dp_lower_value(s, ast->b, &index));
 	if (index.type->kind != DP_CTYPE_INT)
 		return dp_lex_error(s->text, ast->b->at, "an index must be an integer");
-	const struct dp_ctype *to =
-	        base.type->kind == DP_CTYPE_ARRAY || base.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(base.type) : NULL;
-	if (!to || !to->size)
-		return dp_lex_error(s->text, ast->at, "only arrays and pointers to objects of known size have elements");
+	const struct dp_ctype *to;
+	DP_TRY(element_type(s, ast, base.type, &to));
 	if (base.type->kind == DP_CTYPE_ARRAY && dp_build_is_const(index.value, &i) &&
 	    i < (base.type->count ? base.type->count : UINT32_MAX)) {
 		*ret = element(base, to, i);
@@ -226,9 +237,8 @@ static struct dp_error *lower_slice(struct dp_scope *s, const struct dp_ast *ast
 	const uint64_t from = ast->b->value, to = ast->c->value;
 	DP_TRY(dp_lower(s, ast->a, &base));
 	const bool array = base.type->kind == DP_CTYPE_ARRAY;
-	const struct dp_ctype *type = array || base.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(base.type) : NULL;
-	if (!type || !type->size)
-		return dp_lex_error(s->text, ast->at, "only arrays and pointers to objects of known size have elements");
+	const struct dp_ctype *type;
+	DP_TRY(element_type(s, ast, base.type, &type));
 	if (from >= to || to - from > 1024)
 		return dp_lex_error(s->text, ast->at, "a slice [FROM:TO] has from 1 to 1024 elements; TO is not part of it");
 	if (!array)

@@ -42,6 +42,7 @@ static int counter;
 int64_t global;
 static __thread int mine = 100;
 static struct request ring[2];
+void (*volatile hook)(int);
 
 /* gcc would make a copy with another calling convention. */
 #ifdef __clang__
