@@ -2,7 +2,8 @@
 /*
  * A module's time and memory.
  *
- * Memory: the state's allocator has a limit; beyond it Lua raises its out-of-memory error.
+ * Memory: the state's allocator has a limit, which includes the second state of lua_search.c; beyond it Lua raises its
+ * out-of-memory error.
  *
  * Time: an instruction hook checks the deadline now and then, and raises an error. A module can catch it with pcall, so from then
  * on the hook runs at every instruction: code that catches the error gets the next at once. A coroutine inherits the hook of its
@@ -26,7 +27,8 @@ static void *allocate(void *data, void *p, size_t old, size_t n)
 		l->memory -= had;
 		return NULL;
 	}
-	if (n > had && n - had > l->limit - (l->memory < l->limit ? l->memory : l->limit))
+	const size_t used = l->memory + l->second.memory;
+	if (n > had && n - had > l->limit - (used < l->limit ? used : l->limit))
 		return NULL;
 	void *q = realloc(p, n);
 	if (q)

@@ -38,8 +38,8 @@ struct dp_lua_object {
 struct dp_lua_second { /* the state in which long searches run: lua_search.c */
 	lua_State *L;
 	struct dp_lua_block *blocks;
-	size_t memory, limit;
-	const char *subject; /* of the module's state: the second one has a copy; or NULL */
+	size_t memory, limit; /* limit: what the module's own state leaves of its limit */
+	const char *subject;  /* of the module's state: the second one has a copy; or NULL */
 };
 
 struct dp_lua { /* a module's */

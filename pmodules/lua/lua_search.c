@@ -40,7 +40,7 @@ static void *allocate_block(void *data, void *p, size_t old, size_t n)
 	struct dp_lua_second *x = data;
 	struct dp_lua_block *had = p ? (struct dp_lua_block *)p - 1 : NULL, *b = NULL;
 	old = p ? old : 0; /* without p, an object kind */
-	if (n > old && n - old > x->limit - x->memory)
+	if (n > old && n - old > x->limit - (x->memory < x->limit ? x->memory : x->limit))
 		return NULL;
 	if (had)
 		DL_DELETE(x->blocks, had);
@@ -127,7 +127,7 @@ static lua_State *search(lua_State *L, lua_CFunction function, int strings, lua_
 	struct dp_lua *l = dp_lua_of(L);
 	struct dp_lua_second *x = &l->second;
 	struct search q = {L, function, strings, number, LUA_OK};
-	x->limit = l->limit;
+	x->limit = l->limit - (l->memory < l->limit ? l->memory : l->limit);
 	x->L = x->L ? x->L : lua_newstate(allocate_block, x);
 	if (!x->L)
 		luaL_error(L, "not enough memory");

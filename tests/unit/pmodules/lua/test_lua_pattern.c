@@ -90,6 +90,44 @@ Test(lua_pattern, searches_give_what_those_of_lua_give)
 	dp_guard_off();
 }
 
+static struct dp_lua small_state;
+
+/* A state of 8 MiB with the searches in it. */
+static lua_State *open_small(void)
+{
+	static struct dp_host h = {.options = {.budget_ns = UINT64_C(60000000000)}};
+	static struct pmodule m = {.host = &h};
+	small_state = (struct dp_lua){.m = &m, .limit = 8 << 20};
+	lua_State *L = dp_lua_new_state(&small_state);
+	luaL_openlibs(L);
+	return L;
+}
+
+/* In the second state, a search has a copy of the text. */
+Test(lua_pattern, both_states_share_one_limit)
+{
+	static const char text[] = "s = ('a'):rep(3500000) collectgarbage()", search[] = "assert(s:find('^a*$'))";
+	lua_State *L = open_small();
+	dp_lua_open_search(L);
+	cr_assert_not(luaL_dostring(L, text));
+	cr_assert_not(luaL_dostring(L, search), "%s", lua_tostring(L, -1));
+	cr_assert_geq(small_state.second.memory, 3500000u);
+	cr_assert(luaL_dostring(L, "t = ('b'):rep(1600000)"), "both have %zu bytes",
+	          small_state.memory + small_state.second.memory);
+	lua_close(L);
+	dp_lua_drop_second(&small_state);
+
+	L = open_small();
+	dp_lua_open_search(L);
+	cr_assert_not(luaL_dostring(L, text));
+	cr_assert_not(luaL_dostring(L, "t = ('b'):rep(1500000) collectgarbage()"));
+	cr_assert(luaL_dostring(L, search), "both have %zu bytes", small_state.memory + small_state.second.memory);
+	cr_assert_not_null(strstr(lua_tostring(L, -1), "not enough memory"), "%s", lua_tostring(L, -1));
+	lua_close(L);
+	dp_lua_drop_second(&small_state);
+	dp_guard_off();
+}
+
 /* For a module with a limit of 2 ms. Without a limit, each of these takes minutes at least. */
 static void expect_cut_off(const char *body)
 {
