@@ -134,7 +134,10 @@ static lua_State *search(lua_State *L, lua_CFunction function, int strings, lua_
 	lua_settop(x->L, 0);
 	struct dp_error *err = dp_guard_run(l->m, &text, run_protected, &q);
 	if (err) {
-		dp_lua_drop_second(l);
+		if (l->m->is_broken) /* a crash may have damaged its memory: leave it alone */
+			*x = (struct dp_lua_second){0};
+		else
+			dp_lua_drop_second(l);
 		lua_pushstring(L, err->message);
 		dp_error_destroy(err);
 		dp_lua_check_time(L);

@@ -128,6 +128,30 @@ Test(lua_pattern, both_states_share_one_limit)
 	dp_guard_off();
 }
 
+/* As a crash may leave it: the list of the second state's memory leads nowhere. */
+static int crash(lua_State *L)
+{
+	(void)L;
+	memset(small_state.second.blocks, 0x55, 2 * sizeof(void *));
+	raise(SIGSEGV);
+	return 0;
+}
+
+Test(lua_pattern, the_memory_of_a_crashed_search_is_not_touched)
+{
+	lua_State *L = open_small();
+	lua_getglobal(L, "string");
+	lua_pushcfunction(L, crash);
+	lua_setfield(L, -2, "match");
+	dp_lua_open_search(L);
+	cr_assert(luaL_dostring(L, "string.match(('a'):rep(50000), '.*.*.*b')"));
+	cr_assert_not_null(strstr(lua_tostring(L, -1), "crashed"), "%s", lua_tostring(L, -1));
+	cr_assert(small_state.m->is_broken);
+	cr_assert_null(small_state.second.L);
+	lua_close(L);
+	dp_guard_off();
+}
+
 /* For a module with a limit of 2 ms. Without a limit, each of these takes minutes at least. */
 static void expect_cut_off(const char *body)
 {
