@@ -16,8 +16,8 @@ struct dp_site {
  * DP_TAG_AMBIGUOUS with the module!symbol forms; aliases of one address count once. `main` of a stripped executable is found from
  * the argument that _start passes to __libc_start_main. For an IFUNC symbol the message asks for one of its implementations. An
  * address with `module!` is an address in the file, without it one in the target. Instruction boundaries are not checked here
- * (see dp_boundaries in trampoline/). A selected place is not searched for in its own image; the function's name is then the
- * spec's.
+ * (see dp_boundaries in trampoline/). A selected place is not searched for in its own image; ret->function.name then points into
+ * the spec, which must live as long as the site.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
 /* True if the image has a module that the spec means. A spec without a module matches any. */
