@@ -310,6 +310,7 @@ struct dp_image *dp_image_destroy(struct dp_image *image)
 		dp_module_destroy(image->module[i]);
 	free(image->module);
 	dp_maps_fini(&image->maps);
+	dp_perf_map_destroy(image->perf_map);
 	free(image->root);
 	free(image);
 	return NULL;

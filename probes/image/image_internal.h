@@ -4,6 +4,7 @@
 #define DP_PROBES_IMAGE_IMAGE_INTERNAL_H
 
 #include "probes/image/module.h"
+#include "probes/image/perf_map.h"
 
 struct dp_image {
 	struct dp_maps maps;
@@ -11,7 +12,8 @@ struct dp_image {
 	size_t nmodules;
 	char *root;
 	int pid;
-	bool lasting_known; /* never_unloaded.c */
+	bool lasting_known;           /* never_unloaded.c */
+	struct dp_perf_map *perf_map; /* perf_map.c; NULL: not asked yet */
 };
 
 /* module_names.c: adds the last part of `name` as a name of the executable, unless a module has it already. */
