@@ -74,7 +74,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 5u
+#define DP_ABI_VERSION 6u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_JOINED UINT64_C(0x6e696f6a62707964)   /* in a fork child that records: `process` is its number */
@@ -415,11 +415,23 @@ struct dp_op {
  * A payload with fields that may be unreadable starts with one uint64_t: bit i = field i (in field-table order) could not be read
  * and contains zeroes (a string: ""). Payloads without such fields have no mask.
  *   string:    bytes, NUL                             (cut strings end in "..." before the NUL)
- *   backtrace: uint8_t n, then n times uint64_t       (pc of each frame, innermost first; [0] is the site)
+ *   backtrace: uint8_t n, then n times uint64_t       (pc of each frame, innermost first; [0] is the site; in records for the
+ *              tool a frame that was found by a frame pointer has DP_FRAME_BY_POINTER added)
  */
 #define DP_MASK_BYTES 8u
 #define DP_STRING_MAX 1024u
 #define DP_BACKTRACE_MAX 127u
+#define DP_FRAME_BY_POINTER (UINT64_C(1) << 62) /* no pc has the bits 01 at the top */
+
+static inline int dp_frame_is_by_pointer(uint64_t frame)
+{
+	return frame >> 62 == 1;
+}
+
+static inline uint64_t dp_frame_pc(uint64_t frame)
+{
+	return dp_frame_is_by_pointer(frame) ? frame & ~DP_FRAME_BY_POINTER : frame;
+}
 
 /* ---- entry points of the agent, found by name in its ELF symbol table ------------------------------------------------ */
 

@@ -42,6 +42,8 @@ static void start(struct dp_walk *w, const struct dp_capture *capture, const str
 	w->exact = 1;
 	w->own = 1;
 	w->guessed = 0;
+	w->how = 0;
+	w->marks = capture->desc->event ? 0 : DP_FRAME_BY_POINTER; /* readers of LTTng's events expect addresses */
 	if (DP_UNLIKELY(w->gpr[DP_GPR_RSP] < w->lo || w->gpr[DP_GPR_RSP] >= w->hi))
 		dp_walk_enter_stack(w);
 }
@@ -138,6 +140,7 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 
 	for (;;) {
 		uint32_t before = n;
+		uint64_t frame;
 		const struct dp_unwind_row *row;
 
 		n = plain_run(w, to, n, limit);
@@ -154,7 +157,8 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 			w->exact = 1;
 			row = dp_walk_lookup(w, n);
 		}
-		__builtin_memcpy(to + 8 * n, &w->pc, 8);
+		frame = w->pc | w->how;
+		__builtin_memcpy(to + 8 * n, &frame, 8);
 		n++;
 		if (row)
 			sure = n;

@@ -141,7 +141,7 @@ static int is_sigreturn(struct dp_walk *w)
 {
 	uint64_t code;
 
-	if (dp_self_read(w->agent, &code, w->pc, sizeof(code)))
+	if (DP_UNWIND_READ_CODE(w->agent, &code, w->pc, sizeof(code)))
 		return 0;
 	return code == UINT64_C(0x0f0000000fc0c748) || (code & UINT64_C(0xffffffffffffff)) == UINT64_C(0x050f0000000fb8);
 }
@@ -151,8 +151,9 @@ int dp_walk_behind_call(struct dp_walk *w)
 {
 	uint64_t code = 0, page = w->pc & (DP_UNWIND_PAGE - 1);
 
-	if (dp_self_read(w->agent, &code, w->pc - 8, sizeof(code))) {
-		if (!page || page >= 8 || dp_self_read(w->agent, (uint8_t *)&code + 8 - page, w->pc - page, (uint32_t)page))
+	if (DP_UNWIND_READ_CODE(w->agent, &code, w->pc - 8, sizeof(code))) {
+		if (!page || page >= 8 ||
+		    DP_UNWIND_READ_CODE(w->agent, (uint8_t *)&code + 8 - page, w->pc - page, (uint32_t)page))
 			return 0;
 	}
 	if ((code >> 24 & 0xff) == 0xe8)
@@ -183,12 +184,14 @@ static int step_frame_pointer(struct dp_walk *w)
 	w->gpr[DP_GPR_RSP] = rbp + 16;
 	w->pc = frame[1];
 	w->exact = 0;
+	w->how = w->marks;
 	w->known &= 1u << DP_GPR_RSP | 1u << DP_GPR_RBP;
 	return 1;
 }
 
 int dp_walk_step(struct dp_walk *w, const struct dp_unwind_row *row)
 {
+	w->how = 0;
 	if (!row || row->kind == DP_UNWIND_NONE)
 		return step_frame_pointer(w);
 	if (row->kind == DP_UNWIND_SIGNAL)

@@ -32,6 +32,8 @@ struct dp_walk {
 	uint8_t exact;     /* pc is not a return address */
 	uint8_t own;       /* lo..hi is on the stack of the hit: worth keeping */
 	uint8_t guessed;   /* lo..hi is empty, and stays so */
+	uint64_t how;      /* DP_FRAME_BY_POINTER if this frame was found so, and the record is for the tool; or 0 */
+	uint64_t marks;    /* what `how` may be */
 };
 
 #define DP_NOINLINE    __attribute__((noinline))
@@ -76,6 +78,11 @@ static inline uint64_t dp_walk_load(uint64_t addr)
 	return word;
 }
 #define DP_UNWIND_LOAD dp_walk_load
+#endif
+
+/* Code of the program; a walker that has only a copy of the stack reads it elsewhere. */
+#ifndef DP_UNWIND_READ_CODE
+#define DP_UNWIND_READ_CODE dp_self_read
 #endif
 
 /* Can be read directly. */

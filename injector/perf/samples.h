@@ -58,7 +58,8 @@ struct dp_samples *dp_samples_destroy(struct dp_samples *s);
 
 /* samples_walk.c: unwinds the sample's stack with tables of dp_unwind_compile(). Returns the number of frames, at most `most`. */
 struct dp_sample_walker;
-struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret) DP_MUST_CHECK;
+/* `pid`: the process, from which code without tables is read; 0: none. */
+struct dp_error *dp_sample_walker_create(pid_t pid, struct dp_sample_walker **ret) DP_MUST_CHECK;
 /* Sets new tables; they must live until replaced. */
 void dp_sample_walker_tables(struct dp_sample_walker *w, const uint8_t *unwind);
 size_t dp_sample_walk(struct dp_sample_walker *w, const struct dp_sample *sample, uint64_t *pc, size_t most);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The agent's unwinder, compiled again for the tool: it reads the sample's copy of the stack instead of the program's memory. It
- * reads nothing beyond the copy, so a frame is either right or missing.
+ * takes nothing else for stack, so a frame is either right or missing. Only code, where no table describes it, is read from the
+ * process as it is now: to see whether a call precedes an address.
  */
 #include "injector/perf/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 static const struct dp_sample *current; /* only one thread of the tool walks */
 static bool left;                       /* a read went beyond the copy */
+static pid_t process;                   /* whose code may be read; 0: none */
 
 enum { PAGE = 4096 };
 
@@ -35,7 +38,15 @@ static uint64_t load(uint64_t addr)
 	return word;
 }
 
+static int read_code(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n)
+{
+	const struct iovec local = {dst, n}, remote = {(void *)(uintptr_t)src, n};
+	(void)self;
+	return process && process_vm_readv(process, &local, 1, &remote, 1, 0) == (ssize_t)n ? 0 : -1;
+}
+
 #define DP_UNWIND_LOAD       load
+#define DP_UNWIND_READ_CODE  read_code
 #define dp_self_read         dp_sample_self_read
 #define dp_agent_backtrace   dp_sample_backtrace
 #define dp_walk_enter_stack  dp_sample_enter_stack
@@ -62,16 +73,18 @@ struct dp_sample_walker {
 	struct dp_agent agent;
 	struct dp_probe_desc desc;
 	struct dp_slot slot;
+	pid_t pid;
 	uint64_t cache[DP_UNWIND_CACHE];
 };
 
-struct dp_error *dp_sample_walker_create(struct dp_sample_walker **ret)
+struct dp_error *dp_sample_walker_create(pid_t pid, struct dp_sample_walker **ret)
 {
 	struct dp_sample_walker *w = calloc(1, sizeof(*w));
 	if (!w)
 		return dp_error_nomem();
 	w->slot.cache = (uint64_t)(uintptr_t)w->cache;
 	w->desc.agent = (uint64_t)(uintptr_t)&w->agent;
+	w->pid = pid;
 	*ret = w;
 	return NULL;
 }
@@ -88,6 +101,7 @@ size_t dp_sample_walk(struct dp_sample_walker *w, const struct dp_sample *sample
 	struct dp_capture capture = {.cursor = payload, .slot = &w->slot, .desc = &w->desc, .regs = &sample->regs};
 	const struct dp_op op = {.size = (uint32_t)(most < DP_BACKTRACE_MAX ? most : DP_BACKTRACE_MAX)};
 	current = sample;
+	process = w->pid;
 	left = false;
 	w->slot.stack_lo = 0; /* the copy is valid for this sample only */
 	dp_agent_backtrace(&capture, &op);

@@ -143,6 +143,26 @@ static uint64_t monotonic_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+struct payload { /* the record's, and its copy in the packet */
+	const uint8_t *from;
+	uint8_t *to;
+};
+
+/* A trace has addresses only: readers could not tell a marked one from an address. */
+static void unmark(const struct dp_field *field, const struct dp_field_value *v, void *data)
+{
+	const struct payload *p = data;
+	if (field->type != DP_TYPE_BACKTRACE)
+		return;
+	for (size_t i = 0; i < v->n; i++) {
+		uint8_t *at = p->to + (v->bytes - p->from) + i * sizeof(uint64_t);
+		uint64_t frame;
+		memcpy(&frame, at, sizeof(frame));
+		frame = dp_frame_pc(frame);
+		memcpy(at, &frame, sizeof(frame));
+	}
+}
+
 static void ctf_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct ctf *c = (struct ctf *)w;
@@ -154,7 +174,11 @@ static void ctf_event(struct dp_writer *w, const struct dp_event *e)
 	if (e->comm)
 		memcpy(header.procname, e->comm, strnlen(e->comm, DP_CTF_PROCNAME - 1));
 	dp_buf_put(&c->packet, &header, sizeof(header));
+	const size_t at = c->packet.len;
 	dp_buf_put(&c->packet, e->payload, e->len);
+	const struct dp_fields *fields = w->classes[e->probe].fields;
+	if (!c->packet.failed && dp_fields_unwind(fields))
+		dp_fields_decode(fields, e->payload, e->len, unmark, &(struct payload){e->payload, c->packet.data + at});
 }
 
 static void ctf_lost(struct dp_writer *w, uint64_t total)

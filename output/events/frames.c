@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/events/frames.h"
 
+#include "agent/abi.h"
+#include "probes/image/function/generated.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +15,18 @@ static bool is_signal_return(struct dp_image *image, uint64_t pc)
 	return dp_image_function_at(image, dp_addr_of(pc), &f) && !strcmp(f.name, "__restore_rt");
 }
 
-static void describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
+/* Generated code, by the process's own map of names. */
+static bool describe_generated(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+{
+	struct dp_perf_name n;
+	const char *file;
+	if (!dp_image_generated_at(image, dp_addr_of(pc - !exact), &n, &file))
+		return false;
+	snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", n.name, pc - n.start, n.size, file);
+	return true;
+}
+
+void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
 {
 	struct dp_function f;
 	bool call_ends_function = !exact && pc && dp_image_function_at(image, dp_addr_of(pc - 1), &f) && f.size &&
@@ -20,6 +34,8 @@ static void describe(struct dp_image *image, uint64_t pc, bool exact, bool reada
 	if (call_ends_function)
 		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", readable ? dp_function_readable(&f) : f.name,
 		         pc - f.start.v, f.size, dp_module_name(f.module));
+	else if (describe_generated(image, pc, exact, text))
+		return;
 	else if (readable)
 		dp_image_describe_readable(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 	else
@@ -30,6 +46,7 @@ bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
 {
 	static const char *const first[] = {"_start", "clone", "clone3", "__clone", "__clone3", "_dl_start_user"};
 	struct dp_function f;
+	pc = dp_frame_pc(pc);
 	if (!n || n < most)
 		return false;
 	if (!image || !dp_image_function_at(image, dp_addr_of(pc - 1), &f))
@@ -41,21 +58,22 @@ bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
 }
 
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
-                    void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data)
+                    void (*each)(size_t i, const struct dp_frame_shown *frame, void *data), void *data)
 {
 	bool exact = true; /* the site itself is not a return address */
 	for (size_t i = 0; i < backtrace->n; i++) {
 		char text[DP_FRAME_TEXT];
-		uint64_t pc;
+		uint64_t word;
 		text[0] = 0;
-		memcpy(&pc, backtrace->bytes + i * sizeof(pc), sizeof(pc));
+		memcpy(&word, backtrace->bytes + i * sizeof(word), sizeof(word));
+		const uint64_t pc = dp_frame_pc(word);
 		if (!pc) {
 			snprintf(text, sizeof(text), DP_FRAMES_CUT);
 		} else if (image) {
 			bool signal = i && is_signal_return(image, pc);
-			describe(image, pc, exact || signal, readable, text);
+			dp_frame_describe(image, pc, exact || signal, readable, text);
 			exact = signal;
 		}
-		each(i, pc, text, data);
+		each(i, &(struct dp_frame_shown){pc, text, dp_frame_is_by_pointer(word)}, data);
 	}
 }

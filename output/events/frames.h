@@ -8,12 +8,21 @@
 #define DP_FRAME_TEXT 4096u
 
 /*
- * Calls `each` for each frame of a DP_TYPE_BACKTRACE value, innermost first, with its pc and "symbol+0x15/0x90 [module]" ("" if
- * `image` is NULL). `readable`: demangled C++ and Rust names. A return address is looked up one byte earlier, because a call at
- * the very end of a function would be assigned to the next one; the printed offset is that of the address itself.
+ * Writes "symbol+0x15/0x90 [module]", or for generated code "name+0x15/0x90 [perf-123.map]". `exact`: not a return address.
+ * A return address is looked up one byte earlier, because a call at the very end of a function would be assigned to the next one;
+ * the printed offset is that of the address itself. `readable`: demangled C++ and Rust names.
  */
+void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT]);
+#define DP_FRAME_HOW " (by frame pointer)" /* behind the text of such a frame */
+
+struct dp_frame_shown {
+	uint64_t pc;      /* 0: callers are missing here, `text` is DP_FRAMES_CUT */
+	const char *text; /* "" if there is no image */
+	bool by_pointer;  /* found by the frame pointer of the next inner frame, for which there is no unwind table */
+};
+/* Calls `each` for each frame of a DP_TYPE_BACKTRACE value, innermost first. `image` may be NULL. */
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
-                    void (*each)(size_t i, uint64_t pc, const char *text, void *data), void *data);
+                    void (*each)(size_t i, const struct dp_frame_shown *frame, void *data), void *data);
 #define DP_FRAMES_CUT "..." /* for callers that are missing */
 /* Was a backtrace with `n` of at most `most` frames cut, given the outermost pc? No if a thread begins there. */
 bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most);

@@ -145,15 +145,17 @@ static void put_hex_string(struct dp_buf *b, uint64_t v)
 	dp_put_str(b, "\"");
 }
 
-static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
+static void put_frame(size_t i, const struct dp_frame_shown *frame, void *data)
 {
 	struct dp_buf *b = data;
 	put_key(b, i ? ",{" : "{", "addr");
-	put_hex_string(b, pc);
-	if (name[0]) {
+	put_hex_string(b, frame->pc);
+	if (frame->text[0]) {
 		put_key(b, ",", "symbol");
-		dp_put_json_str(b, name);
+		dp_put_json_str(b, frame->text);
 	}
+	if (frame->by_pointer)
+		dp_put_str(b, ",\"by_frame_pointer\":true");
 	dp_put_str(b, "}");
 }
 

@@ -77,17 +77,17 @@ static void put_string(struct dp_buf *b, const struct dp_field *field, const str
 		dp_put_str(b, "...");
 }
 
-static void put_frame(size_t i, uint64_t pc, const char *name, void *data)
+static void put_frame(size_t i, const struct dp_frame_shown *frame, void *data)
 {
 	struct text *t = data;
 	char number[16];
 	snprintf(number, sizeof(number), "    #%-2zu ", i);
 	dp_put_str(&t->below, number);
-	if (name[0])
-		dp_put_visible(&t->below, name, strlen(name), 0);
+	if (frame->text[0])
+		dp_put_visible(&t->below, frame->text, strlen(frame->text), 0);
 	else
-		dp_put_hex(&t->below, pc);
-	dp_put_str(&t->below, "\n");
+		dp_put_hex(&t->below, frame->pc);
+	dp_put_str(&t->below, frame->by_pointer ? DP_FRAME_HOW "\n" : "\n");
 }
 
 static void put_char(struct dp_buf *b, uint64_t v)
@@ -149,7 +149,7 @@ static void put_cut(struct text *t, const struct dp_field *field, const struct d
 	if (v->n)
 		memcpy(&last, v->bytes + (v->n - 1) * sizeof(last), sizeof(last));
 	if (last && dp_frames_cut(t->image, last, v->n, field->size))
-		put_frame(v->n, 0, DP_FRAMES_CUT, t);
+		put_frame(v->n, &(struct dp_frame_shown){.text = DP_FRAMES_CUT}, t);
 }
 
 static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)

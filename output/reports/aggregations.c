@@ -3,6 +3,7 @@
 
 #include "output/events/frames.h"
 #include "output/format/put.h"
+#include "probes/image/function/generated.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,19 +102,28 @@ void dp_aggs_sort(struct dp_agg_row *row, size_t n, enum dp_aggs_rank rank)
 
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
 
+static void name_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+{
+	struct dp_function f;
+	struct dp_perf_name n;
+	const char *file;
+	const dp_addr at = dp_addr_of(pc - !exact);
+	char unnamed[DP_UNNAMED_MAX];
+	if (dp_image_function_at(image, at, &f))
+		snprintf(text, DP_FRAME_TEXT, "%s", *f.name ? dp_function_readable(&f) : dp_function_unnamed(&f, unnamed));
+	else if (dp_image_generated_at(image, at, &n, &file))
+		snprintf(text, DP_FRAME_TEXT, "%s", n.name);
+	else
+		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
+}
+
 /* Appends the function only: flame graphs sum by function. */
 static void put_function(struct dp_buf *b, const struct dp_agg_row *row, unsigned i)
 {
-	struct dp_function f;
-	const uint64_t pc = row->frames[i];
 	char text[DP_FRAME_TEXT];
-	if (dp_image_function_at(row->image, dp_addr_of(i ? pc - 1 : pc), &f)) {
-		char unnamed[DP_UNNAMED_MAX];
-		const char *name = *f.name ? dp_function_readable(&f) : dp_function_unnamed(&f, unnamed);
-		dp_put_visible(b, name, strlen(name), 0);
-		return;
-	}
-	dp_image_describe(row->image, dp_addr_of(pc), text, sizeof(text));
+	name_function(row->image, dp_frame_pc(row->frames[i]), !i, text);
+	for (char *c = text; (c = strchr(c, ';'));) /* it separates functions */
+		*c = ':';
 	dp_put_visible(b, text, strlen(text), 0);
 }
 

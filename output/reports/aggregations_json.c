@@ -23,10 +23,11 @@ static void put_key(struct dp_buf *b, const struct dp_agg_row *row)
 	}
 	put_member(b, "stack");
 	for (unsigned i = 0; i < row->nframes; i++) {
-		dp_image_describe(row->image, dp_addr_of(row->frames[i]), text, sizeof(text));
-		dp_buf_printf(b, "%s{\"pc\":\"0x%" PRIx64 "\",\"symbol\":", i ? "," : "[", row->frames[i]);
+		const uint64_t pc = dp_frame_pc(row->frames[i]);
+		dp_frame_describe(row->image, pc, !i, false, text);
+		dp_buf_printf(b, "%s{\"pc\":\"0x%" PRIx64 "\",\"symbol\":", i ? "," : "[", pc);
 		dp_put_json_str(b, text);
-		dp_put_str(b, "}");
+		dp_put_str(b, dp_frame_is_by_pointer(row->frames[i]) ? ",\"by_frame_pointer\":true}" : "}");
 	}
 	dp_put_str(b, row->nframes ? "]" : "[]");
 	if (row->cut)

@@ -55,10 +55,10 @@ static void put_frames(struct dp_buf *b, const struct dp_agg_row *row)
 {
 	char text[DP_FRAME_TEXT];
 	for (unsigned i = 0; i < row->nframes; i++) {
-		dp_image_describe_readable(row->image, dp_addr_of(row->frames[i]), text, sizeof(text));
+		dp_frame_describe(row->image, dp_frame_pc(row->frames[i]), !i, true, text);
 		dp_put_str(b, "                ");
 		dp_put_visible(b, text, strlen(text), 0);
-		dp_put_str(b, "\n");
+		dp_put_str(b, dp_frame_is_by_pointer(row->frames[i]) ? DP_FRAME_HOW "\n" : "\n");
 	}
 	if (row->cut)
 		dp_put_str(b, "                " DP_FRAMES_CUT "\n");

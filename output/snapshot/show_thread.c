@@ -125,7 +125,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 	dp_put_str(&x->b, f->is_inline ? " (inlined)" : f->is_tail ? " (tail call)" : "");
 	dp_put_str(&x->b, f->is_signal ? " (signal handler called)" : "");
 	dp_put_str(&x->b, f->is_synthesized ? " (made by a pmodule)" : "");
-	dp_show_colored(x, DP_SHOW_YELLOW, f->is_guess ? " (a guess)" : "");
+	dp_show_colored(x, DP_SHOW_YELLOW, f->by_frame_pointer ? " (by frame pointer)" : f->is_guess ? " (a guess)" : "");
 }
 
 /* If the location does not fit after the arguments, it gets a line of its own. */

@@ -48,6 +48,7 @@ static void describe(struct dp_extract *x, struct dp_snapshot *s, const struct d
 	f->sp = state->regs.value[DP_FRAME_RSP];
 	f->cfa = state->cfa;
 	f->is_guess = state->is_guess;
+	f->by_frame_pointer = state->by_frame_pointer;
 	f->is_signal = state->is_signal;
 	f->is_tail = state->is_tail;
 	f->object = text_or_null(x, s, &p->object);

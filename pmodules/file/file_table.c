@@ -112,6 +112,7 @@ static const struct dp_store_row frame_rows[] = {
         {ROW(22, LIST, variables, "variables"), .always = true, .of = &dp_store_variable},
         {ROW(23, TEXT_OR_NULL, module, "module")},
         {ROW(24, BOOL, is_tail, "is_tail")},
+        {ROW(25, BOOL, by_frame_pointer, "by_frame_pointer")},
 };
 RECORD(frame, "Frame", frame_rows, DP_LINK_FRAME);
 #undef T

@@ -2,6 +2,7 @@
 /* The meaning of a pc: its function and the functions inlined there, their lines and variables. */
 #include "pmodules/frames/frames.h"
 #include "probes/elf/demangle.h"
+#include "probes/image/function/generated.h"
 #include "probes/image/module.h"
 #include "probes/point/places.h"
 
@@ -181,6 +182,18 @@ static void frame_base(struct dp_fplan *p)
 	p->called = linkage ? linkage : dwarf_diename(&p->real);
 }
 
+/* Code that the program generated, by its own map of names. */
+static void name_generated(struct dp_debug_ctx *w, struct dp_fplan *p, struct dp_fscope *s)
+{
+	struct dp_perf_name n;
+	const char *file;
+	if (p->module || !dp_image_generated_at(w->image, dp_addr_of(p->pc), &n, &file))
+		return;
+	p->start = n.start;
+	p->object.text = keep(w, file);
+	s->symbol.text = s->linkage.text = keep(w, n.name);
+}
+
 static void learn(struct dp_frames *f, struct dp_fplan *p)
 {
 	Dwarf_Die die[SCOPES_MAX];
@@ -198,6 +211,7 @@ static void learn(struct dp_frames *f, struct dp_fplan *p)
 		name_scope(f->w, &p->scope[i]);
 	}
 	name_by_symbol(f->w, p, &p->scope[p->nscopes - 1]);
+	name_generated(f->w, p, &p->scope[0]);
 	lines(p);
 	if (!n)
 		return;

@@ -64,7 +64,7 @@ static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, str
 	set(&outer->regs, DP_FRAME_PC, pc);
 	set(&outer->regs, DP_FRAME_RSP, at + 16);
 	set(&outer->regs, DP_FRAME_RBP, fp);
-	outer->is_guess = true;
+	outer->is_guess = outer->by_frame_pointer = true;
 	return true;
 }
 

@@ -130,6 +130,7 @@ struct dp_snap_frame {
 	bool line_resolved;
 	bool is_inline;          /* inlined in the next frame that is not inline: same pc, same registers */
 	bool is_guess;           /* found without unwind tables */
+	bool by_frame_pointer;   /* a guess: by the frame pointer of the next inner frame */
 	bool is_signal;          /* the kernel's signal frame */
 	bool is_tail;            /* it made a tail call to the next inner frame's function; its frame is gone and was inferred */
 	bool is_fault;           /* the fault happened in it */

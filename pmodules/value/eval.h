@@ -14,6 +14,7 @@ struct dp_fstate { /* a call frame */
 	const uint64_t (*xmm)[2];
 	const struct dp_fstate *caller;
 	bool exact, is_signal, is_guess;
+	bool by_frame_pointer;
 	bool is_tail; /* it made a tail call to the next inner frame's function: only its arguments and its caller are known */
 };
 struct dp_eval_base { /* the expression of a function's frame base; n is 0 if there is none */

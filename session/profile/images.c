@@ -6,6 +6,8 @@
  */
 #include "session/profile/images.h"
 
+#include "agent/abi.h"
+#include "probes/image/function/generated.h"
 #include "session/profile/stacks.h"
 
 #include <stdlib.h>
@@ -81,6 +83,7 @@ void dp_images_add(struct dp_images *s, struct dp_mapped m, struct dp_stacks *st
 	struct dp_mapped *last = s->n ? &s->of[(s->n - 1) % DP_IMAGES_MAX] : NULL;
 	if (last && adds_only(last->image, m.image)) {
 		m.since_ns = last->since_ns;
+		dp_image_perf_inherit(m.image, last->image);
 		drop(last);
 		*last = m;
 		return;
@@ -123,11 +126,20 @@ static uint64_t mix(uint64_t h, uint64_t word)
 	return h ^ h >> 29;
 }
 
-uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t pc, bool exact)
+static uint64_t start_of(struct dp_image *image, dp_addr pc)
 {
 	struct dp_function f;
+	struct dp_perf_name n;
+	const char *file;
+	if (dp_image_function_at(image, pc, &f))
+		return f.start.v;
+	return dp_image_generated_at(image, pc, &n, &file) ? n.start : 0;
+}
+
+uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t frame, bool exact)
+{
 	struct dp_image *image = dp_images_get(s, number);
-	const uint64_t start = dp_image_function_at(image, dp_addr_of(pc - !exact), &f) ? f.start.v : pc;
+	const uint64_t pc = dp_frame_pc(frame), found = start_of(image, dp_addr_of(pc - !exact)), start = found ? found : pc;
 	const struct dp_map *m =
 	        s->n > 1 ? code_at(image, start) : NULL; /* with several images, the file's offset identifies it */
 	if (!m || m->path[0] != '/')

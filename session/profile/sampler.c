@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "injector/tracee/tracee.h"
+#include "probes/image/function/generated.h"
 #include "session/code/code_view.h"
 
 #include <poll.h>
@@ -92,6 +93,15 @@ static size_t walk(struct dp_sampler *s, const struct dp_sample *sample, uint64_
 	return dp_sample_walk(s->walker, sample, pc, DP_BACKTRACE_MAX);
 }
 
+/* Names of generated code are read while it runs: later its memory may hold other code, or the process may have ended. */
+static void read_names(const struct dp_sampler *s, const uint64_t *pc, size_t n, uint32_t number)
+{
+	struct dp_perf_name name;
+	const char *file;
+	for (size_t i = 0; i < n; i++)
+		dp_image_generated_at(dp_images_get(&s->images, number), dp_addr_of(dp_frame_pc(pc[i]) - (i != 0)), &name, &file);
+}
+
 static void on_sample(const struct dp_sample *sample, void *data)
 {
 	struct dp_sampler *s = data;
@@ -102,6 +112,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 		return;
 	keep_up(s);
 	size_t n = walk(s, sample, pc, &number);
+	read_names(s, pc, n, number);
 	s->taken++;
 	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
 		s->cut++;
@@ -139,7 +150,7 @@ struct dp_error *dp_sampler_look(struct dp_sampler *s)
 
 struct dp_error *dp_sampler_open(struct dp_sampler *s, unsigned hz)
 {
-	DP_TRY(dp_sample_walker_create(&s->walker));
+	DP_TRY(dp_sample_walker_create(s->pid, &s->walker));
 	DP_TRY(dp_samples_open(s->pid, hz, s->starts, &s->samples));
 	DP_TRY(dp_images_init(&s->images));
 	dp_samples_comm(s->pid, s->comm, sizeof(s->comm));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/profile/stacks.h"
 
+#include "agent/abi.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +117,7 @@ void dp_stacks_retire(struct dp_stacks *s, uint32_t old, const struct dp_image *
 		if (!stack->pc || stack->image != old)
 			continue;
 		for (size_t k = 0; all && k < stack->n; k++)
-			all = dp_images_agree(was, is, stack->pc[k] - (k != 0));
+			all = dp_images_agree(was, is, dp_frame_pc(stack->pc[k]) - (k != 0));
 		stack->image = all ? number : DP_IMAGES_NONE;
 		s->unnamed += all ? 0 : stack->hits;
 	}

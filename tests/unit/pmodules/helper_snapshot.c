@@ -52,7 +52,7 @@ static void full_frame(struct dp_snapshot *s, struct dp_snap_thread *t, unsigned
 	f->symbol = "foo(int)", f->linkage = "_Z3fooi", f->offset = 17 + n;
 	f->object = "/bin/prog", f->path = "dir/file.c";
 	f->line = 12 + (int)n, f->decl_line = 9;
-	f->line_resolved = n & 1, f->is_inline = n & 2, f->is_guess = n & 1, f->is_signal = n & 2;
+	f->line_resolved = n & 1, f->is_inline = n & 2, f->is_guess = n & 1, f->by_frame_pointer = n & 2, f->is_signal = n & 2;
 	f->is_fault = n & 1;
 	f->is_synthesized = n & 2;
 	f->instruction = "mov (%rdi),%rax";
@@ -239,7 +239,8 @@ static void same_frames(const struct dp_snap_frame *list_a, const struct dp_snap
 	PAIRS(dp_snap_frame, list_a, list_b)
 	{
 		SAME(index), SAME(pc), SAME(sp), SAME(cfa), SAME(offset), SAME(line), SAME(decl_line), SAME(line_resolved);
-		SAME(is_inline), SAME(is_tail), SAME(is_guess), SAME(is_signal), SAME(is_fault), SAME(is_synthesized);
+		SAME(is_inline), SAME(is_tail), SAME(is_guess), SAME(by_frame_pointer), SAME(is_signal), SAME(is_fault),
+		        SAME(is_synthesized);
 		TEXT(symbol), TEXT(linkage), TEXT(object), TEXT(path), TEXT(instruction), TEXT(original_symbol), TEXT(module);
 		same_registers(a->registers, b->registers);
 		cr_assert(!a->index || !a->registers ||

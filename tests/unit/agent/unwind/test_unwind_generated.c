@@ -61,6 +61,8 @@ Test(unwind_generated, frame_pointers_lead_back)
 	/* expected: walk, called_back, the generated code, then this function's frames as without it */
 	cr_assert_eq(nthrough, ndirect + 2, "%zu and %zu frames", nthrough, ndirect);
 	cr_assert_eq(through[2], (uint64_t)p + 6);
+	for (size_t i = 0; i < nthrough; i++) /* only the caller of the code that has no table is found by its frame pointer */
+		cr_assert_eq(dp_frame_is_by_pointer(through[i]), i == 3, "frame %zu: %#lx", i, through[i]);
 	cr_assert_arr_eq(through + 4, direct + 2, 8 * (ndirect - 2));
 	munmap(p, 4096);
 }
@@ -262,9 +264,12 @@ Test(unwind_generated, tables_behind_frame_pointers)
 	put(neighbour + 8, TABLED + 5);
 	put(neighbour + 16 + 56, CODE + 5);
 	cr_assert_geq(test_unwind_walk(unwinder, &regs, pcs, MAX), 3);
-	cr_assert_eq(pcs[1], TABLED + 5);
+	cr_assert_eq(pcs[1], (TABLED + 5) | DP_FRAME_BY_POINTER);
 	cr_assert_eq(pcs[2], CODE + 5);
 	cr_assert_eq(unwinder->slot.stack_lo, (uint64_t)stack | 1);
+	unwinder->desc.event = 1; /* for LTTng */
+	cr_assert_geq(test_unwind_walk(unwinder, &regs, pcs, MAX), 3);
+	cr_assert_eq(pcs[1], TABLED + 5, "readers of LTTng's traces expect addresses");
 	unwinder = test_unwind_destroy(unwinder);
 	munmap(stack, 4 * 4096);
 	munmap(p, 4096);

@@ -59,7 +59,7 @@ static struct dp_buf all_payload(void)
 	dp_buf_put(&b, "\x01\x02\xff", 3);
 	put_u8(&b, 2);
 	put_u64(&b, 0x401000);
-	put_u64(&b, 0x402000);
+	put_u64(&b, UINT64_C(1) << 62 | 0x402000); /* found by a frame pointer */
 	return b;
 }
 

@@ -130,8 +130,9 @@ Test(json, event_without_fields_or_image)
 	struct dp_fields none = {0}, trace = make_fields((const char *const[]){"backtrace", NULL});
 	struct dp_event_class classes[] = {{"foo", "foo", &none, NULL, NULL}, {"bar", "bar", &trace, NULL, NULL}};
 	struct dp_buf empty = {0}, b = {0};
-	put_u8(&b, 1);
+	put_u8(&b, 2);
 	put_u64(&b, 0x1010);
+	put_u64(&b, UINT64_C(1) << 62 | 0x2020); /* found by a frame pointer */
 	struct out o;
 	open_out(&o, classes, 2);
 	struct dp_event e = make_event(1, &empty);
@@ -143,7 +144,8 @@ Test(json, event_without_fields_or_image)
 	dp_writer_event(o.w, &e);
 	close_and_check(&o, "assert len(lines) == 3\n"
 	                    "assert lines[1]['fields'] == {} and 'unreadable' not in lines[1]\n"
-	                    "assert lines[2]['fields'] == {'backtrace': [{'addr': '0x1010'}]}\n");
+	                    "assert lines[2]['fields'] == {'backtrace': [{'addr': '0x1010'},"
+	                    " {'addr': '0x2020', 'by_frame_pointer': True}]}\n");
 	dp_fields_fini(&trace);
 	dp_buf_fini(&b);
 }

@@ -177,6 +177,19 @@ Test(text, frame_interrupted_by_a_signal_is_exact)
 	free(text);
 }
 
+Test(text, generated_code_is_named_by_the_map_and_guessed_frames_are_marked)
+{
+	const uint64_t by_pointer = UINT64_C(1) << 62;
+	char *text = backtrace_of(made_up_image, (const uint64_t[]){0x1010, 0x7010, by_pointer | 0x7003, by_pointer | 0x9000}, 4);
+	cr_assert_str_eq(after_time(text),
+	                 " worker[101] p: al=0x1\n    #0  callee+0x0/0x20 [prog]\n    #1  made;up+0x10/0x10 [perf-1.map]\n"
+	                 "    #2  made;up+0x3/0x10 [perf-1.map] (by frame pointer)\n    #3  0x9000 (by frame pointer)\n");
+	free(text);
+	text = backtrace_of(NULL, (const uint64_t[]){0x1010, by_pointer | 0x2020}, 2);
+	cr_assert_str_eq(after_time(text), " worker[101] p: al=0x1\n    #0  0x1010\n    #1  0x2020 (by frame pointer)\n");
+	free(text);
+}
+
 Test(text, cut_strings_are_marked)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", NULL});

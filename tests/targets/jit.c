@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jit [MAP]: calls foo through two functions that it generates with frame pointers, jit_outer and jit_inner; from SIGUSR1 on
+ * through jit_later, too, which it generates then. Their names are in the perf map MAP (default: /tmp/perf-PID.map), which it
+ * removes at its end, at SIGTERM. No table describes them.
+ */
+#include "target.h"
+
+#include <sys/mman.h>
+
+TARGET_PROBED unsigned foo(unsigned a)
+{
+	return a * 3 + 1;
+}
+
+static volatile sig_atomic_t later;
+static char map[4096];
+static unsigned char *page;
+static size_t used;
+
+static void on_usr1(int sig)
+{
+	later = sig;
+}
+
+/* push %rbp; mov %rsp, %rbp; mov $callee, %rax; call *%rax; add $1, %eax; pop %rbp; ret: what callee returns, plus 1 */
+static uintptr_t generate(const char *name, uintptr_t callee)
+{
+	unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0,    0,    0,    0,    0,
+	                        0,    0,    0,    0xff, 0xd0, 0x83, 0xc0, 0x01, 0x5d, 0xc3};
+	unsigned char *at = page + used;
+	FILE *f = fopen(map, "a");
+	memcpy(code + 6, &callee, sizeof(callee));
+	mprotect(page, 4096, PROT_READ | PROT_WRITE);
+	memcpy(at, code, sizeof(code));
+	mprotect(page, 4096, PROT_READ | PROT_EXEC);
+	used += 64;
+	if (f) {
+		fprintf(f, "%lx %zx %s\n", (unsigned long)(uintptr_t)at, sizeof(code), name);
+		fclose(f);
+	}
+	return (uintptr_t)at;
+}
+
+/* Its frame is found by the frame pointer that jit_outer has saved. */
+TARGET_PROBED unsigned round_of(uintptr_t fn, unsigned a)
+{
+	return ((unsigned (*)(unsigned))fn)(a) + 1;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long bad = 0;
+	if (argc > 1)
+		snprintf(map, sizeof(map), "%s", argv[1]);
+	else
+		snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
+	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return 1;
+	target_stop_on_term();
+	signal(SIGUSR1, on_usr1);
+	const uintptr_t inner = generate("jit_inner", (uintptr_t)foo), outer = generate("jit_outer a;b (x)", inner);
+	uintptr_t third = 0;
+	target_ready();
+	for (unsigned i = 0; !target_stop; i++) {
+		if (later && !third)
+			third = generate("jit_later", outer);
+		bad += round_of(outer, i) != i * 3 + 4;
+		bad += third && round_of(third, i) != i * 3 + 5;
+		target_sleep_us(1000);
+	}
+	remove(map);
+	printf("RESULT %s\n", bad ? "BAD" : "OK");
+	return bad != 0;
+}
