@@ -130,18 +130,20 @@ static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uin
 }
 
 /*
- * A pc outside of every module (generated code) is recorded if it follows a call; the frames that frame pointers find beyond it
- * count only if the chain returns into a module. A pc in a module that does not follow a call is the start of something (a
- * context, a signal handler's return): it is looked up as it is.
+ * A pc outside of every module (generated code) is recorded if it follows a call, or if its memory is known to be executable: an
+ * interpreter may push a return address and jump. The frames that frame pointers find beyond it count only if the chain returns
+ * into a module. A pc in a module that does not follow a call is the start of something (a context, a signal handler's return):
+ * it is looked up as it is.
  */
 static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 {
-	uint32_t n = 0, sure = 0;
+	uint32_t n = 0, sure = 0, first = 0; /* first: 1 if the first frame beyond the sure ones counts by itself */
 
 	for (;;) {
 		uint32_t before = n;
 		uint64_t frame;
 		const struct dp_unwind_row *row;
+		int called = 1;
 
 		n = plain_run(w, to, n, limit);
 		if (n > before)
@@ -151,23 +153,27 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 		if (!w->pc || w->pc >= DP_UNWIND_PC_MAX)
 			break;
 		row = dp_walk_lookup(w, n);
-		if (DP_UNLIKELY(!row || row->kind == DP_UNWIND_NONE) && !w->exact && !dp_walk_behind_call(w)) {
+		if (DP_UNLIKELY(!row || row->kind == DP_UNWIND_NONE) && !w->exact && !(called = dp_walk_behind_call(w))) {
 			if (!row)
 				break;
-			w->exact = 1;
-			row = dp_walk_lookup(w, n);
+			if (!(row->flags & DP_UNWIND_GENERATED)) {
+				w->exact = 1;
+				row = dp_walk_lookup(w, n);
+			}
 		}
 		frame = w->pc | w->how;
 		__builtin_memcpy(to + 8 * n, &frame, 8);
 		n++;
-		if (row)
+		if (row && !(row->flags & DP_UNWIND_GENERATED))
 			sure = n;
+		else if (n == sure + 1)
+			first = (uint32_t)called;
 		if (n == limit)
 			return n;
 		if (!dp_walk_step(w, row))
 			break;
 	}
-	return n > sure ? sure + 1 : n;
+	return n > sure ? sure + first : n;
 }
 
 void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op)

@@ -72,7 +72,8 @@ enum dp_unwind_reg { /* index into dp_unwind_row.rule */
 #define DP_UNWIND_EXACT 1u /* flag: a signal frame; the caller's pc is the interrupted one and does not follow a call */
 #define DP_UNWIND_PLAIN                                                                                                          \
 	2u /* flag: DP_UNWIND_REG of rsp or rbp, return address at CFA - 8, rsp, rbp and rbx same or in memory at the CFA */
-#define DP_UNWIND_GUESSED 4u /* flag, without DP_UNWIND_PLAIN: read from code, not from a table; may be wrong */
+#define DP_UNWIND_GENERATED 8u /* flag of DP_UNWIND_NONE: memory without a file, in which the program generates code */
+#define DP_UNWIND_GUESSED   4u /* flag, without DP_UNWIND_PLAIN: read from code, not from a table; may be wrong */
 
 struct dp_unwind_row {
 	uint8_t kind, reg, index, flags;

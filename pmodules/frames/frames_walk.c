@@ -40,6 +40,13 @@ static bool is_behind_call(struct dp_frames *f, uint64_t pc)
 	return false;
 }
 
+/* Interpreters that are generated push a return address and jump. */
+static bool is_generated(struct dp_frames *f, uint64_t pc)
+{
+	const struct dp_map *map = dp_image_map_at(f->w->image, dp_addr_of(pc - 1));
+	return map && map->exec && !*map->path;
+}
+
 /* A call went to an address without code: its return address is still at rsp. */
 static bool by_bad_call(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer)
 {
@@ -58,7 +65,8 @@ static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, str
 	uint64_t fp, pc;
 	const uint64_t at = s->regs.value[DP_FRAME_RBP];
 	if (!(s->regs.known >> DP_FRAME_RBP & 1) || at < s->regs.value[DP_FRAME_RSP] || at % 8 ||
-	    !get(f->w, at, &fp, sizeof(fp)) || !get(f->w, at + 8, &pc, sizeof(pc)) || !is_behind_call(f, pc))
+	    !get(f->w, at, &fp, sizeof(fp)) || !get(f->w, at + 8, &pc, sizeof(pc)) ||
+	    !(is_behind_call(f, pc) || is_generated(f, pc)))
 		return false;
 	outer->regs = (struct dp_frame_regs){0};
 	set(&outer->regs, DP_FRAME_PC, pc);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { GENERATED_MAX = 1024 }; /* pieces of memory for generated code: what the tables say of them is a convenience */
+
 struct part {                /* an executable segment */
 	uint64_t start, end; /* in the target */
 	struct dp_unwind_rows rows;
@@ -95,20 +97,39 @@ static struct dp_error *add_module(struct parts *parts, struct dp_module *m, con
 	return NULL;
 }
 
-/* Adds code of files that could not be read, because frame pointers may lead through it. */
+/* Memory without a file: the program generates code in it. Returns false if there is no memory for the row. */
+static bool mark_generated(struct part *part)
+{
+	static const struct dp_unwind_row generated = {.kind = DP_UNWIND_NONE, .flags = DP_UNWIND_GENERATED};
+
+	dp_unwind_rows_add(&part->rows, 0, dp_unwind_rows_intern(&part->rows, &generated));
+	return !part->rows.failed;
+}
+
+static bool is_anonymous(const struct dp_map *map)
+{
+	return !map->path[0] || !strncmp(map->path, "[anon", 5);
+}
+
+/* Adds code of files that could not be read, and memory for generated code, because frame pointers may lead through them. */
 static struct dp_error *add_other_code(struct parts *parts, const struct dp_image *image)
 {
-	size_t known = parts->n;
+	size_t known = parts->n, generated = 0;
 
 	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
 		const struct dp_map *map = dp_image_map(image, i);
+		const bool anonymous = is_anonymous(map);
 		struct part *part;
-		bool covered = !map->exec || map->path[0] != '/';
+		bool covered = !map->exec || !(anonymous ? generated < GENERATED_MAX : map->path[0] == '/');
 
 		for (size_t j = 0; j < known && !covered; j++)
 			covered = parts->part[j].start < map->end.v && map->start.v < parts->part[j].end;
-		if (!covered)
-			DP_TRY(add_part(parts, map->start.v, map->end.v, &part));
+		if (covered)
+			continue;
+		DP_TRY(add_part(parts, map->start.v, map->end.v, &part));
+		generated += anonymous;
+		if (anonymous && !mark_generated(part))
+			return dp_error_nomem();
 	}
 	return NULL;
 }

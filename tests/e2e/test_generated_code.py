@@ -4,8 +4,10 @@
 import os
 import re
 import signal
+import unittest
 
 import harness
+import test_profile
 from harness import Case
 
 MARK = " (by frame pointer)"
@@ -29,7 +31,7 @@ class Generated(Case):
         self.assertEqual((got[0], got[3:5], got[-1]), ("foo", ["round_of", "main"], "_start"), frames)
         if names_known:
             self.assertEqual(got[1:3], ["jit_inner", "jit_outer a;b (x)"])
-            self.assertTrue(all(f["symbol"].endswith(f"+0x10/0x15 [perf-{t.pid}.map]") for f in frames[1:3]), frames)
+            self.assertEqual([f["symbol"].split("+")[1] for f in frames[1:3]], [f"0x10/0x15 [perf-{t.pid}.map]", f"0x18/0x1d [perf-{t.pid}.map]"])
         # jit_inner is found by foo's table; its frame pointer leads to jit_outer, and that function's to round_of.
         self.assertEqual([i for i, f in enumerate(frames) if f.get("by_frame_pointer")], [2, 3], frames)
 
@@ -40,8 +42,8 @@ class Generated(Case):
         for e in r.events:
             self.assert_down_to_main(t, e["fields"]["backtrace"])
         r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 1, json_events=False)
-        place = rf"0x10/0x15 \[perf-{t.pid}.map\]"
-        self.assertRegex(r.err, rf"#1  jit_inner\+{place}\n +#2  jit_outer a;b \(x\)\+{place}{re.escape(MARK)}\n +#3  round_of.*\[jit\]{re.escape(MARK)}\n +#4  main\S+ \[jit\]\n")
+        file = rf"\[perf-{t.pid}.map\]"
+        self.assertRegex(r.err, rf"#1  jit_inner\+0x10/0x15 {file}\n +#2  jit_outer a;b \(x\)\+0x18/0x1d {file}{re.escape(MARK)}\n +#3  round_of.*\[jit\]{re.escape(MARK)}\n +#4  main\S+ \[jit\]\n")
         self.assert_result_ok(t)
 
     def test_code_that_is_generated_meanwhile(self):
@@ -119,6 +121,18 @@ class Generated(Case):
         self.assertEqual(frames[1]["object"], f"perf-{t.pid}.map")
         text = harness.tool("show", path, status=0).stdout
         self.assertRegex(text, rf"jit_outer a;b \(x\) \[perf-{t.pid}.map\]{re.escape(MARK)}\n")
+        self.assert_result_ok(t)
+
+
+    @unittest.skipIf(test_profile.refused(), "perf events are refused here")
+    def test_samples(self):
+        t = self.jit("", "busy")
+        r = self.attach(t, "--profile", 500, "-n", 300)
+        self.assert_ok(r)
+        inner = [f for f in (e["fields"]["backtrace"] for e in r.events) if "jit_inner" in names(f)[1:] and names(f)[0] == "foo"]
+        self.assertTrue(inner, "no sample in foo")
+        for frames in inner:
+            self.assert_down_to_main(t, frames)
         self.assert_result_ok(t)
 
 

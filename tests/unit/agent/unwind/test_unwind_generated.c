@@ -94,6 +94,38 @@ Test(unwind_generated, chain_into_nowhere_is_cut)
 	munmap(p, 4096);
 }
 
+/* Interpreters push a return address and jump: where code is known to be generated, that is a frame if the chain leads back. */
+Test(unwind_generated, a_jump_instead_of_a_call)
+{
+	/* push rbp; mov rbp, rsp; lea rax, [rip + 3]; push rax; jmp rdi; pop rbp; ret */
+	static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0xff, 0xe7, 0x5d, 0xc3};
+	uint8_t *p = walk_through(code, sizeof(code));
+
+	cr_assert_eq(nthrough, ndirect + 2, "%zu and %zu frames", nthrough, ndirect);
+	cr_assert_eq(through[2], (uint64_t)p + 14);
+	cr_assert_arr_eq(through + 4, direct + 2, 8 * (ndirect - 2));
+	munmap(p, 4096);
+}
+
+/* The same, but the memory is newer than the tables, or the chain leads nowhere. */
+Test(unwind_generated, a_jump_in_memory_that_is_not_known)
+{
+	/* push rbp; mov rbp, rsp; lea rax, [rip + 3]; push rax; jmp rdi; pop rbp; ret */
+	static const uint8_t code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0xff, 0xe7, 0x5d, 0xc3};
+	/* push rbp; xor ebp, ebp; lea rax, [rip + 3]; push rax; jmp rdi; pop rbp; ret */
+	static const uint8_t nowhere[] = {0x55, 0x31, 0xed, 0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0xff, 0xe7, 0x5d, 0xc3};
+
+	unwinder = test_unwind_create();
+	uint8_t *p = generate(code, sizeof(code));
+	((void (*)(void (*)(void)))p)(called_back);
+	cr_assert_eq(nthrough, 2);
+	unwinder = test_unwind_destroy(unwinder);
+	munmap(p, 4096);
+	p = walk_through(nowhere, sizeof(nowhere));
+	cr_assert_eq(nthrough, 2);
+	munmap(p, 4096);
+}
+
 /* An address that no call can have pushed is not a frame: here the address of a byte in data. */
 Test(unwind_generated, data_is_no_caller)
 {
