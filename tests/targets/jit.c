@@ -13,6 +13,8 @@ TARGET_PROBED unsigned foo(unsigned a)
 	return a * 3 + 1;
 }
 
+enum { PAGE = 4096, FUNCTIONS = 3 }; /* each on a page of its own, which is executable from then on */
+
 static volatile sig_atomic_t later;
 static char map[4096];
 static unsigned char *page;
@@ -35,11 +37,10 @@ static uintptr_t generate(const char *name, uintptr_t callee, bool jumps)
 	const size_t n = jumps ? sizeof(jumping) : sizeof(calling);
 	unsigned char *at = page + used;
 	FILE *f = fopen(map, "a");
-	mprotect(page, 4096, PROT_READ | PROT_WRITE);
 	memcpy(at, jumps ? jumping : calling, n);
 	memcpy(at + (jumps ? 14 : 6), &callee, sizeof(callee));
-	mprotect(page, 4096, PROT_READ | PROT_EXEC);
-	used += 64;
+	mprotect(at, PAGE, PROT_READ | PROT_EXEC);
+	used += PAGE;
 	if (f) {
 		fprintf(f, "%lx %zx %s\n", (unsigned long)(uintptr_t)at, n, name);
 		fclose(f);
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
 		snprintf(map, sizeof(map), "%s", argv[1]);
 	else
 		snprintf(map, sizeof(map), "/tmp/perf-%d.map", (int)getpid());
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	page = mmap(NULL, FUNCTIONS * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return 1;
 	target_stop_on_term();
