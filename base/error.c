@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/error.h"
 
+#include "base/buf.h"
 #include "base/sanitize.h"
 
 #include <errno.h>
@@ -84,6 +85,16 @@ struct dp_error *dp_error_destroy(struct dp_error *err)
 		err = cause;
 	}
 	return NULL;
+}
+
+char *dp_error_text(const struct dp_error *err)
+{
+	struct dp_buf b = {0};
+	for (const struct dp_error *e = err; e; e = e->cause)
+		dp_buf_printf(&b, "%s%s", e == err ? "" : ": ", e->message);
+	char *text = strdup(dp_buf_str(&b));
+	dp_buf_fini(&b);
+	return text;
 }
 
 /* The messages of these tags contain the remedy already. */

@@ -40,6 +40,8 @@ struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Accepts NULL. Returns NULL, for `err = dp_error_destroy(err)`. */
 struct dp_error *dp_error_destroy(struct dp_error *err);
+/* The message and its causes on one line, or NULL if out of memory. The caller frees it. */
+char *dp_error_text(const struct dp_error *err);
 /* Prints "dynprobe: error: MESSAGE [DP-TAG]", a "caused by" line for each cause, and the remedy. */
 void dp_error_print(const struct dp_error *err, FILE *to);
 

@@ -87,7 +87,7 @@ void dp_report_summary(struct dp_trace *t)
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
 	sum.children = dp_run_children(&t->run, &children);
 	dp_outputs_summary(&t->out, t->options, &sum);
-	free((void *)(uintptr_t)sum.probe);
+	dp_run_summary_fini(&sum);
 }
 
 void dp_report_snapshots(const struct dp_trace *t)

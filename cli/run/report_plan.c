@@ -58,17 +58,6 @@ static size_t fill_evicted(const struct view *v, const struct dp_plan *p, struct
 	return n;
 }
 
-/* The error and its causes on one line. */
-static char *reason_of(const struct dp_error *refused)
-{
-	struct dp_buf b = {0};
-	for (const struct dp_error *e = refused; e; e = e->cause)
-		dp_buf_printf(&b, "%s%s", e == refused ? "" : ": ", e->message);
-	char *text = strdup(dp_buf_str(&b));
-	dp_buf_fini(&b);
-	return text;
-}
-
 static void fill_site(const struct dp_trace *t, const struct dp_session *s, size_t i, struct shown *to,
                       struct dp_planned_site *ret)
 {
@@ -79,7 +68,7 @@ static void fill_site(const struct dp_trace *t, const struct dp_session *s, size
 	        .name = t->run.trace->probe[i].name,
 	        .spec = t->run.trace->probe[i].spec.text,
 	};
-	to->reason = p->refused ? reason_of(p->refused) : NULL;
+	to->reason = p->refused ? dp_error_text(p->refused) : NULL;
 	if (!p->refused && !p->pending)
 		fill_bytes(&v, &p->plan, to->where, &ret->patch);
 	snprintf(to->where, WHERE_SIZE, "nowhere"); /* a probe of a pattern may have no place */

@@ -4,6 +4,17 @@
 #include "session/run/snapshots.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Why a probe is not there, or NULL; owned by the summary. */
+static char *reason_of(const struct dp_place *p)
+{
+	if (p->refused)
+		return dp_error_text(p->refused);
+	if (p->retired)
+		return p->retired_why ? strdup(p->retired_why) : NULL;
+	return p->placed ? NULL : strdup("a signal came before this process was reached");
+}
 
 static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
 {
@@ -17,10 +28,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)
 	               : p->placed  ? NULL
 	                            : dp_tag_name(DP_TAG_INTERRUPTED),
-	        .reason = p->refused   ? p->refused->message
-	                  : p->retired ? p->retired_why
-	                  : p->placed  ? NULL
-	                               : "a signal came before this process was reached",
+	        .reason = reason_of(p),
 	        .retired = p->retired,
 	        .left_out = p->left_out,
 	        .is_call = run->trace->typed[i].call.is,
@@ -48,7 +56,7 @@ static size_t fill_missing(const struct dp_run *run, const struct dp_run_missing
 		                                     .spec = p->spec.text,
 		                                     .pid = m->pid,
 		                                     .tag = dp_tag_name(m->why->tag),
-		                                     .reason = m->why->message};
+		                                     .reason = dp_error_text(m->why)};
 	}
 	return n;
 }
@@ -119,4 +127,11 @@ bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 	for (size_t k = 0; k < run->nmissing; k++)
 		ret->n += fill_missing(run, &run->missing[k], &probe[ret->n]);
 	return true;
+}
+
+void dp_run_summary_fini(struct dp_summary *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free((char *)(uintptr_t)s->probe[i].reason);
+	free((void *)(uintptr_t)s->probe);
 }

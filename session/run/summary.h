@@ -8,7 +8,8 @@
 
 /* With --follow; else NULL. */
 const struct dp_summary_children *dp_run_children(const struct dp_run *run, struct dp_summary_children *ret);
-/* Fills all but the recording, the snapshots and the children. The caller frees ret->probe. False if out of memory. */
+/* Fills all but the recording, the snapshots and the children. False if out of memory; else call dp_run_summary_fini(). */
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret);
+void dp_run_summary_fini(struct dp_summary *s);
 
 #endif

@@ -52,3 +52,12 @@ Test(error, what_a_program_put_into_a_name_is_no_command_to_the_terminal)
 	cr_expect_str_eq(err->message, "a?]0;b?\tc\nd???z\xc3\xa9");
 	dp_error_destroy(err);
 }
+
+Test(error, its_text_has_the_causes_on_one_line)
+{
+	struct dp_error *err = dp_error_wrap(dp_error(DP_TAG_GONE, "no thread"), "probing '%s'", "foo");
+	char *text = dp_error_text(err);
+	cr_expect_str_eq(text, "probing 'foo': no thread");
+	free(text);
+	dp_error_destroy(err);
+}
