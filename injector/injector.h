@@ -233,7 +233,7 @@ struct dp_follow_report {
 };
 /* After dp_target_remove(): removes the probes of the children, each as a target of its own. Without options.follow does nothing. */
 void dp_target_unfollow(struct dp_target *t, struct dp_follow_report *report);
-/* Before install: what cannot be followed; DP_TAG_FOLLOW. NULL without options.follow. */
+/* Before install or a dry run: DP_TAG_FOLLOW if its children cannot be followed. */
 struct dp_error *dp_target_follow_check(const struct dp_target *t) DP_MUST_CHECK;
 
 enum dp_watch {

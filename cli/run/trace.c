@@ -151,8 +151,7 @@ static struct dp_error *run_attach(struct dp_trace *t)
 	DP_TRY(install(t));
 	if (t->run.ended_by)
 		return dp_error(DP_TAG_INTERRUPTED, "a signal came before all probes were placed: none was left");
-	for (size_t i = 0; i < t->run.nsessions; i++)
-		DP_TRY(dp_run_keep(&t->run, t->run.session[i]));
+	DP_TRY(dp_run_keep(&t->run));
 	if (t->run.use_lttng)
 		dp_lttng_settle(&t->run);
 	DP_TRY(dp_run_release(&t->run));

@@ -2,6 +2,7 @@
 #include "session/run/lttng_run.h"
 
 #include "output/lttng/lttng.h"
+#include "session/run/processes.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,7 +16,14 @@
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
 
-static struct dp_error *check_targets(const struct dp_run *run)
+static struct dp_error *check_one(struct dp_run *run, struct dp_session *s)
+{
+	(void)run;
+	return dp_target_sink_check(s->target);
+}
+
+/* If LTTng was not requested, one process without it is a reason not to use it for any. */
+static struct dp_error *check_all(const struct dp_run *run)
 {
 	for (size_t i = 0; i < run->nsessions; i++)
 		DP_TRY(dp_target_sink_check(run->session[i]->target));
@@ -54,7 +62,7 @@ static void choose_by_session(struct dp_run *run)
 	struct dp_error *err = dp_lttng_current(&run->lttng_session, names, run->trace->nprobes, &covers, QUERY_NS);
 	const bool wanted = covers || (run->trace->sink == DP_SINK_CURRENT && run->lttng_session);
 	if (!err && wanted)
-		err = check_targets(run);
+		err = check_all(run);
 	if (!err && wanted) {
 		run->lttng_covered = covers;
 		run->lttng_by_rule = !covers;
@@ -84,7 +92,7 @@ struct dp_error *dp_lttng_choose(struct dp_run *run)
 			choose_by_session(run);
 		return NULL;
 	}
-	DP_TRY(check_targets(run));
+	DP_TRY(dp_run_each(run, check_one));
 	use_lttng(run);
 	return NULL;
 }

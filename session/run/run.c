@@ -4,6 +4,7 @@
 #include "session/process/session_scope.h"
 #include "session/run/lttng_run.h"
 #include "session/run/patterns.h"
+#include "session/run/processes.h"
 #include "session/run/rows.h"
 #include "session/run/snapshots.h"
 
@@ -35,105 +36,59 @@ void dp_run_fini(struct dp_run *run)
 
 /* ---- the processes ------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *add_session(struct dp_run *run, struct dp_session *s)
-{
-	struct dp_session **grown = realloc(run->session, (run->nsessions + 1) * sizeof(*grown));
-	if (!grown) {
-		dp_session_destroy(s);
-		return dp_error_nomem();
-	}
-	run->session = grown;
-	run->session[run->nsessions++] = s;
-	return NULL;
-}
-
 struct dp_error *dp_run_launch(struct dp_run *run)
 {
 	struct dp_session *s = NULL;
 	DP_TRY(dp_session_launch(run->trace, &s));
-	return add_session(run, s);
-}
-
-/* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
-static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
-{
-	if (run->trace->npids < 2 || err->tag == DP_TAG_INTERRUPTED)
-		return err;
-	struct dp_run_missing *grown = realloc(run->missing, (run->nmissing + 1) * sizeof(*grown));
-	if (!grown)
-		return err;
-	run->missing = grown;
-	run->missing[run->nmissing++] = (struct dp_run_missing){pid, err};
-	return NULL;
-}
-
-/* Fails if no process is left: then the user made a mistake. Otherwise these are different from the rest. */
-static struct dp_error *check_missing(struct dp_run *run, size_t from)
-{
-	if (run->nmissing && !run->nsessions)
-		return dp_take(run->missing[0].why, NULL);
-	for (size_t i = from; i < run->nmissing; i++) {
-		const struct dp_error *why = run->missing[i].why;
-		dp_trace_log(run->trace, DP_LOG_WARNING, "process %d is left out: %s [%s]", run->missing[i].pid, why->message,
-		             dp_tag_name(why->tag));
-		for (why = why->cause; why; why = why->cause)
-			dp_trace_log(run->trace, DP_LOG_WARNING, "  because: %s", why->message);
-	}
-	return NULL;
+	return dp_run_add_session(run, s);
 }
 
 struct dp_error *dp_run_attach(struct dp_run *run)
 {
-	struct dp_session *s = NULL;
-	for (size_t i = 0; i < run->trace->npids; i++) {
-		struct dp_error *err = dp_session_open(run->trace, run->trace->pid[i], &s);
-		DP_TRY(err ? leave_out(run, run->trace->pid[i], err) : add_session(run, s));
-	}
-	return check_missing(run, 0);
+	return dp_run_open_each(run);
 }
 
-/* Replaces patterns by probes, by the functions of the first process. */
+/* Replaces patterns by probes, by the functions of the first process that has all of them. */
+static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
+{
+	if (run->expanded.trace.probe)
+		return NULL;
+	return dp_expand(run->trace, dp_target_image(s->target), &run->expanded);
+}
+
 static struct dp_error *expand(struct dp_run *run)
 {
 	if (!dp_expands(run->trace))
 		return NULL;
-	DP_TRY(dp_expand(run->trace, dp_target_image(run->session[0]->target), &run->expanded));
+	DP_TRY(dp_run_each(run, expand_once));
 	run->trace = &run->expanded.trace;
 	for (size_t i = 0; i < run->nsessions; i++)
 		run->session[i]->trace = run->trace;
 	return NULL;
 }
 
-/* Closes the sessions for which `act` fails. */
-static struct dp_error *for_each(struct dp_run *run, struct dp_error *(*act)(struct dp_session *s))
+static struct dp_error *resolve_one(struct dp_run *run, struct dp_session *s)
 {
-	size_t kept = 0;
-	struct dp_error *err = NULL;
-	for (size_t i = 0; i < run->nsessions; i++) {
-		struct dp_session *s = run->session[i];
-		struct dp_error *one = err ? NULL : act(s);
-		if (one && !(err = leave_out(run, dp_target_pid(s->target), one)))
-			dp_session_destroy(s);
-		else
-			run->session[kept++] = s;
-	}
-	run->nsessions = kept;
-	return err;
+	(void)run;
+	DP_TRY(dp_session_resolve(s));
+	return dp_session_scope(s);
 }
 
 struct dp_error *dp_run_resolve(struct dp_run *run)
 {
 	DP_TRY(expand(run));
-	const size_t before = run->nmissing;
-	DP_TRY(for_each(run, dp_session_resolve));
-	DP_TRY(for_each(run, dp_session_scope));
-	return check_missing(run, before);
+	return dp_run_each(run, resolve_one);
+}
+
+static struct dp_error *dry_run_one(struct dp_run *run, struct dp_session *s)
+{
+	(void)run;
+	return dp_session_dry_run(s);
 }
 
 struct dp_error *dp_run_dry_run(struct dp_run *run)
 {
-	for (size_t i = 0; i < run->nsessions; i++)
-		DP_TRY(dp_session_dry_run(run->session[i]));
+	DP_TRY(dp_run_each(run, dry_run_one));
 	dp_patterns_judge(run);
 	return NULL;
 }
@@ -162,13 +117,31 @@ static struct dp_error *install_one(struct dp_session *s)
 	return dp_session_placed(s) ? forgive_end(s, err) : err;
 }
 
-/* Refuses all probes of one of several processes. */
+/* Refuses all probes of one of several processes. Its events are parked before `ended` says that it is not there any more. */
 static void refuse_all(struct dp_session *s, const struct dp_error *why)
 {
+	dp_auto_free char *text = dp_error_text(why);
 	for (size_t i = 0; i < s->trace->nprobes; i++)
 		if (!s->place[i].refused && !s->trace->probe[i].reserved)
-			s->place[i].refused = dp_error(why->tag, "%s", why->message);
+			s->place[i].refused = dp_error(why->tag, "%s", text ? text : why->message);
+	dp_session_park(s);
 	s->ended = true;
+}
+
+/* Goes on with the others. Consumes the error, or returns it if the process cannot be rid of the probes that it has already. */
+static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, struct dp_error *why)
+{
+	if (run->nsessions < 2 || why->tag == DP_TAG_INTERRUPTED)
+		return why;
+	struct dp_error *stays = dp_session_placed(s) ? dp_session_remove(s) : NULL;
+	if (stays) {
+		dp_error_destroy(stays);
+		return why;
+	}
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		s->place[i].placed = false;
+	refuse_all(s, why);
+	return dp_error_destroy(why);
 }
 
 /* Whether the probe to be replaced is the reason that its successor does not fit. */
@@ -184,13 +157,12 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 	if (dp_run_interrupted(run))
 		return dp_error(DP_TAG_INTERRUPTED, "a signal came before the first probe was placed: none was placed");
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
-		struct dp_error *err = install_one(run->session[i]);
-		if (err && (run->nsessions < 2 || err->tag == DP_TAG_INTERRUPTED || dp_session_placed(run->session[i])))
-			return err;
+		struct dp_session *s = run->session[i];
+		struct dp_error *err = install_one(s);
 		if (err)
-			refuse_all(run->session[i], err);
-		dp_error_destroy(err);
-		*placed += dp_session_placed(run->session[i]) || run->session[i]->pending;
+			DP_TRY(give_up_one(run, s, err));
+		else
+			*placed += dp_session_placed(s) || s->pending;
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}
 	run->armed_ns = dp_now_ns();

@@ -49,11 +49,12 @@ void dp_run_fini(struct dp_run *run);
 /* Starts the command and stops it before its first instruction. */
 struct dp_error *dp_run_launch(struct dp_run *run) DP_MUST_CHECK;
 /*
- * Opens the processes; nothing in them is changed. Here and in dp_run_resolve() one of several that fails goes to `missing`; if
- * all fail, the first one's error is returned. One that fails later has its probes refused.
+ * Opens the processes; nothing in them is changed. Here and in each step before dp_run_install(), one of several that fails goes
+ * to `missing`; if none is left, the error is the first one of the step that lost the last process. One that fails in
+ * dp_run_install() has its probes refused.
  */
 struct dp_error *dp_run_attach(struct dp_run *run) DP_MUST_CHECK;
-/* Expands patterns by the functions of the first process, and finds every probe's site in each process. */
+/* Expands patterns by the functions of the first process that has some for each, and finds every probe's site in each process. */
 struct dp_error *dp_run_resolve(struct dp_run *run) DP_MUST_CHECK;
 /* Plans only. */
 struct dp_error *dp_run_dry_run(struct dp_run *run) DP_MUST_CHECK;

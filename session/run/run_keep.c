@@ -2,6 +2,7 @@
 #include "session/run/run_keep.h"
 
 #include "session/run/lttng_run.h"
+#include "session/run/processes.h"
 #include "session/manifest.h"
 #include "output/lttng/lttng.h"
 
@@ -52,7 +53,7 @@ static struct dp_error *announce_to(const struct dp_run *run, struct dp_session 
 	return NULL;
 }
 
-static struct dp_error *announce_one(const struct dp_run *run, struct dp_session *s)
+static struct dp_error *announce_one(struct dp_run *run, struct dp_session *s)
 {
 	struct dp_manifest *m = NULL;
 	DP_TRY(read_manifests(s->target, &m));
@@ -81,9 +82,7 @@ static struct dp_error *check_room(const struct dp_run *run)
 struct dp_error *dp_run_keep_announce(struct dp_run *run)
 {
 	DP_TRY(check_room(run));
-	for (size_t i = 0; i < run->nsessions; i++)
-		DP_TRY(announce_one(run, run->session[i]));
-	return NULL;
+	return dp_run_each(run, announce_one);
 }
 
 /* The old probe is not installed any more: the sink may reuse its event, and its group goes with its last probe. */
@@ -132,7 +131,7 @@ static void leave_none(struct dp_session *s)
 	dp_error_destroy(err);
 }
 
-struct dp_error *dp_run_keep(struct dp_run *run, struct dp_session *s)
+static struct dp_error *keep_one(struct dp_run *run, struct dp_session *s)
 {
 	dp_auto_free char *manifest = NULL;
 	if (!dp_session_placed(s)) {
@@ -144,4 +143,9 @@ struct dp_error *dp_run_keep(struct dp_run *run, struct dp_session *s)
 	run->kept = true;
 	log_kept(s);
 	return s->old.resident ? clear_superseded(s) : NULL;
+}
+
+struct dp_error *dp_run_keep(struct dp_run *run)
+{
+	return dp_run_each(run, keep_one);
 }

@@ -7,7 +7,7 @@
 
 /* Before installing: tells the injector which resident probe is replaced (run->supersedes); refuses names that are in use. */
 struct dp_error *dp_run_keep_announce(struct dp_run *run) DP_MUST_CHECK;
-/* After installing: leaves the session's probes in its target, and logs how to manage them. */
-struct dp_error *dp_run_keep(struct dp_run *run, struct dp_session *s) DP_MUST_CHECK;
+/* After installing: leaves the probes in their processes, and logs how to manage them. */
+struct dp_error *dp_run_keep(struct dp_run *run) DP_MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/snapshots.h"
 #include "session/code/code_view.h"
+#include "session/run/processes.h"
 
 #include "base/cleanup.h"
 #include "injector/park.h"
@@ -77,13 +78,18 @@ static void prepare(const struct dp_run *run, struct dp_snapshots *s)
 		prefetch(s->takes[i], run->session[i]->target);
 }
 
+static struct dp_error *check_park(struct dp_run *run, struct dp_session *s)
+{
+	(void)run;
+	return dp_park_check(s->target);
+}
+
 struct dp_error *dp_snapshots_begin(struct dp_run *run)
 {
 	if (!run->trace->snapshots.on)
 		return NULL;
 	DP_TRY(dp_snapshot_check_place(NULL));
-	for (size_t i = 0; i < run->nsessions; i++)
-		DP_TRY(dp_park_check(run->session[i]->target));
+	DP_TRY(dp_run_each(run, check_park));
 	struct dp_snapshots *s = calloc(1, sizeof(*s));
 	if (!s)
 		return dp_error_nomem();

@@ -235,6 +235,13 @@ class Follow(Case):
             self.assertNotEqual(r.status, 0)
         self.assert_clean(t.pid)
 
+    def test_plan_says_what_cannot_be_followed(self):
+        caged = self.target("caged", ready="CAGED")
+        for what in ((), ("--dry-run",)):
+            r = tool("--pid", caged.pid, "--follow", "--function", "foo", "--allow-seccomp", *what)
+            self.assertEqual(r.returncode, 125, r.stderr)
+            self.assertIn("DP-FOLLOW", r.stderr)
+
     def test_options_that_exclude_it(self):
         t = self.family("on")
         for what in (("--count",), ("--pending",), ("--sink", "lttng"), ("--tactic", "jump,trap"), ("--snapshot",)):

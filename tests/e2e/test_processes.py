@@ -111,6 +111,55 @@ class Processes(Case):
         self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
         self.assertEqual(before.differences(State(other.pid)), {})
 
+    def test_first_one_without_the_function_costs_the_others_nothing_with_patterns(self):
+        a, b = self.two()
+        other = self.spawn("sleep", "60")
+        harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
+        for probe in ("--return", "foo"), ("--function", "fo[o]"):
+            r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", *probe, "-n", 40)
+            self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
+
+    def test_error_is_that_of_the_last_processes(self):
+        a, b = self.two()
+        dead = self.dead()
+        r = self.dynprobe("--pid", f"{dead},{a.pid},{b.pid}", "--function", "no_such_function")
+        self.assert_refused(r, "DP-NO-SYMBOL", "no_such_function")
+        self.assertIn(f"process {dead} is left out", r.err)
+        self.assertIn(f"process {b.pid} is left out", r.err)
+
+    def test_reason_of_the_one_that_is_left_out_has_its_causes(self):
+        a, _ = self.two()
+        other = self.spawn("sleep", "60")
+        r = self.dynprobe("--pid", f"{other.pid},{a.pid}", "--function", "foo", "-n", 10)
+        (reason,) = (p["reason"] for p in r.summary["probes"] if p["pid"] == other.pid)
+        self.assertRegex(reason, r"probe 'foo' in .*: .*foo")
+
+    def test_one_that_has_the_probe_already_costs_the_others_nothing(self):
+        a, b = self.two()
+        harness.tool("attach", "--pid", a.pid, "--function", "foo", status=0)
+        r = harness.tool("attach", "--pid", f"{a.pid},{b.pid}", "--function", "foo", status=124)
+        self.assertRegex(r.stderr, rf"process {a.pid} is left out: .*\[DP-STANDING\]")
+        status = harness.tool("status", "--pid", b.pid, status=0)
+        self.assertIn("foo", status.stdout)
+        harness.tool("detach", "--pid", f"{a.pid},{b.pid}", status=0)
+        for t in (a, b):
+            self.assert_result_ok(t)
+
+    def test_one_that_cannot_wait_for_snapshots_costs_the_others_nothing(self):
+        a, _ = self.two()
+        caged = self.target("caged", ready="CAGED")
+        r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--snapshot", "--function", "foo", "-n", 1, "--no-record",
+                         cwd=self.path("."), status=124)
+        self.assertRegex(r.stderr, rf"process {caged.pid} is left out: .*\[DP-SECCOMP\]")
+        self.assertIn("1 snapshot taken", r.stderr)
+
+    def test_one_that_a_plan_cannot_be_made_for_costs_the_others_nothing(self):
+        a, _ = self.two()
+        caged = self.target("caged", ready="CAGED")
+        r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--follow", "--function", "foo", "--dry-run", status=124)
+        self.assertRegex(r.stderr, rf"process {caged.pid} is left out: .*\[DP-FOLLOW\]")
+        self.assertRegex(r.stdout, rf"(?m)^{a.pid} spin: 1 of 1 placed")
+
     def test_one_with_a_seccomp_filter_costs_the_others_nothing(self):
         a, b = self.two()
         caged = self.target("caged", ready="CAGED")

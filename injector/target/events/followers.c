@@ -52,8 +52,6 @@ static struct dp_follow *page_of(const struct dp_target *t)
 struct dp_error *dp_target_follow_check(const struct dp_target *t)
 {
 	const struct dp_process *p = &t->process;
-	if (!t->options.follow)
-		return NULL;
 	if (p->ns_pid && p->ns_pid != p->pid)
 		return dp_error(DP_TAG_FOLLOW,
 		                "process %d (%s) is in another pid namespace: dynprobe cannot follow its children there; run "
