@@ -5,7 +5,6 @@
 #include "injector/tracee/proc/proc.h"
 #include "output/output.h"
 
-#include <dirent.h>
 #include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,11 +84,11 @@ static struct dp_error *show(const struct dp_options *options, struct dp_residen
 }
 
 /* Does the process map memory of dynprobe, as far as we may read? */
-static bool holds_ours(const char *pid)
+static bool holds_ours(pid_t pid)
 {
 	char path[64], line[4352];
 	bool found = false;
-	snprintf(path, sizeof(path), "/proc/%.16s/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
 	dp_auto_fclose FILE *f = fopen(path, "re");
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = strstr(line, " /memfd:" DP_MEMFD_NAME " (deleted)\n");
@@ -127,17 +126,17 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 	dp_residents_close(&left);
 }
 
+static bool show_one(pid_t pid, void *data)
+{
+	const struct dp_options *options = data;
+	if (holds_ours(pid) && !is_vfork_child(pid))
+		show_if_any(options, pid);
+	return true;
+}
+
 static struct dp_error *show_all(const struct dp_options *options)
 {
-	dp_auto_closedir DIR *proc = opendir("/proc");
-	if (!proc)
-		return dp_error_sys(DP_TAG_SYS, "opening /proc");
-	for (const struct dirent *e; (e = readdir(proc));) {
-		const pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid > 0 && holds_ours(e->d_name) && !is_vfork_child(pid))
-			show_if_any(options, pid);
-	}
-	return NULL;
+	return dp_proc_each(show_one, (void *)(uintptr_t)options) ? NULL : dp_error_sys(DP_TAG_SYS, "opening /proc");
 }
 
 int dp_command_status(const struct dp_options *options)

@@ -20,7 +20,7 @@ struct row { /* one key of one probe */
 	uint64_t key;
 	unsigned nframes;
 	uint64_t *words; /* the cells, then the frames; owned */
-	uint64_t hits, unpaired, crowded;
+	uint64_t unpaired, crowded;
 };
 
 struct dp_rows {
@@ -178,8 +178,6 @@ static void look(struct dp_run *run, struct dp_rows *a)
 			run->recorded += run->session[k]->place[i].recorded;
 	}
 	merge(a);
-	for (size_t i = 0; i < a->n; i++)
-		a->row[i].hits = dp_agg_hits(run->trace->asked.what, a->row[i].words, a->want.words);
 }
 
 /* ---- showing --------------------------------------------------------------------------------------------------------------- */

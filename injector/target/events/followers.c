@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,18 +128,21 @@ static bool inspect_one(struct dp_followers *f, pid_t pid)
 	return add(f, (struct follower){.pid = pid, .process = page.live ? (uint32_t)page.process : 0});
 }
 
+static bool inspect_if_other(pid_t pid, void *data)
+{
+	struct dp_target *t = data;
+	if (pid != t->process.pid && pid != getpid())
+		t->followers->incomplete |= !inspect_one(t->followers, pid);
+	return true;
+}
+
 static void inspect(struct dp_target *t)
 {
 	struct dp_followers *f = t->followers;
-	dp_auto_closedir DIR *proc = opendir("/proc");
 	f->n = 0;
 	f->joined = __atomic_load_n(&page_of(t)->joined, __ATOMIC_SEQ_CST);
-	f->incomplete = !proc;
-	for (const struct dirent *e; proc && (e = readdir(proc));) {
-		const pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid > 0 && pid != t->process.pid && pid != getpid())
-			f->incomplete |= !inspect_one(f, pid);
-	}
+	f->incomplete = false;
+	f->incomplete |= !dp_proc_each(inspect_if_other, t);
 }
 
 void dp_followers_inspect(struct dp_target *t)

@@ -127,6 +127,17 @@ pid_t dp_status_ns_pid(const char *status, bool *nested)
 	return (pid_t)last;
 }
 
+bool dp_proc_each(bool (*visit)(pid_t pid, void *data), void *data)
+{
+	dp_auto_closedir DIR *proc = opendir("/proc");
+	for (const struct dirent *e; proc && (e = readdir(proc));) {
+		const pid_t pid = (pid_t)atoi(e->d_name);
+		if (pid > 0 && !visit(pid, data))
+			break;
+	}
+	return proc;
+}
+
 bool dp_proc_tids(pid_t pid, struct dp_tids *ret)
 {
 	char path[64];

@@ -42,6 +42,9 @@ long dp_status_long(const char *status, const char *name, long missing);
 /* The last number of the NSpid line: the id in the innermost pid namespace. *nested: the line has more than one. */
 pid_t dp_status_ns_pid(const char *status, bool *nested);
 
+/* Calls `visit` for each process that /proc lists, until it returns false. False (errno set): /proc cannot be read. */
+bool dp_proc_each(bool (*visit)(pid_t pid, void *data), void *data);
+
 struct dp_tids {
 	pid_t *tid;
 	size_t n;

@@ -8,11 +8,7 @@
 #include "injector/tracee/proc/sharers.h"
 #include "injector/tracee/proc/proc.h"
 
-#include "base/cleanup.h"
-
-#include <dirent.h>
 #include <linux/kcmp.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,13 +18,22 @@ static bool is_kernel_thread(pid_t pid)
 	return dp_proc_stat(pid, 0, &stat) && (stat.flags & DP_PF_KTHREAD);
 }
 
+struct search {
+	const struct dp_process *p;
+	pid_t found;
+};
+
+static bool compare(pid_t pid, void *data)
+{
+	struct search *s = data;
+	if (pid != s->p->pid && !syscall(SYS_kcmp, pid, s->p->alive, KCMP_VM, 0, 0) && !is_kernel_thread(pid))
+		s->found = pid;
+	return !s->found;
+}
+
 pid_t dp_sharer(const struct dp_process *p)
 {
-	dp_auto_closedir DIR *proc = opendir("/proc");
-	for (const struct dirent *e; proc && (e = readdir(proc));) {
-		const pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid > 0 && pid != p->pid && !syscall(SYS_kcmp, pid, p->alive, KCMP_VM, 0, 0) && !is_kernel_thread(pid))
-			return pid;
-	}
-	return 0;
+	struct search s = {.p = p};
+	dp_proc_each(compare, &s);
+	return s.found;
 }
