@@ -12,11 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_number(const char *word)
-{
-	return word[strspn(word, "0123456789")] == '\0';
-}
-
 static bool has_pid(const struct dp_trace_spec *trace, pid_t pid)
 {
 	for (size_t i = 0; i < trace->npids; i++)
@@ -37,32 +32,60 @@ static struct dp_error *add(struct dp_trace_spec *trace, pid_t pid)
 	return NULL;
 }
 
+/* The executable's name, also of one that was replaced while it ran; empty if unknown. */
+static void exe_name(pid_t pid, char *ret, size_t size)
+{
+	static const char gone[] = " (deleted)";
+	char link[32], path[4096];
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	const ssize_t got = readlink(link, path, sizeof(path) - 1);
+	size_t n = got > 0 ? (size_t)got : 0;
+	path[n] = '\0';
+	if (n > strlen(gone) && !strcmp(path + n - strlen(gone), gone))
+		path[n - strlen(gone)] = '\0';
+	snprintf(ret, size, "%s", dp_path_last(path));
+}
+
+static bool is_program(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) && stat.state != 'Z' && !(stat.flags & DP_PF_KTHREAD);
+}
+
 /* By its name in /proc, as pgrep -x, or by its executable's: names in /proc are cut after 15 bytes. */
 static bool is_named(pid_t pid, const char *name)
 {
-	char link[32], exe[4096], comm[64];
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	const ssize_t n = readlink(link, exe, sizeof(exe) - 1);
-	const bool is_program = n > 0 || errno == EACCES || errno == EPERM; /* not a thread of the kernel, not a zombie */
-	exe[n > 0 ? n : 0] = '\0';
+	char exe[256], comm[64];
+	exe_name(pid, exe, sizeof(exe));
 	dp_proc_comm(pid, comm, sizeof(comm));
-	return is_program && (!strcmp(comm, name) || !strcmp(dp_path_last(exe), name));
+	return (!strcmp(comm, name) || !strcmp(exe, name)) && is_program(pid);
+}
+
+struct search {
+	struct dp_trace_spec *trace;
+	const char *name;
+	bool found;
+	struct dp_error *err;
+};
+
+static bool add_if_named(pid_t pid, void *data)
+{
+	struct search *s = data;
+	if (pid == getpid() || !is_named(pid, s->name))
+		return true;
+	s->found = true;
+	s->err = add(s->trace, pid);
+	return !s->err;
 }
 
 static struct dp_error *add_named(struct dp_trace_spec *trace, const char *name)
 {
-	bool found = false;
-	dp_auto_closedir DIR *proc = opendir("/proc");
-	if (!proc)
+	struct search s = {.trace = trace, .name = name};
+	if (!dp_proc_each(add_if_named, &s))
 		return dp_error_sys(DP_TAG_SYS, "opening /proc");
-	for (const struct dirent *e; (e = readdir(proc));) {
-		const pid_t pid = is_number(e->d_name) ? (pid_t)atoi(e->d_name) : 0;
-		if (pid <= 0 || pid == getpid() || !is_named(pid, name))
-			continue;
-		found = true;
-		DP_TRY(add(trace, pid));
-	}
-	return found ? NULL : dp_error(DP_TAG_NO_PROCESS, "no process is named '%s'", name);
+	if (s.err || s.found)
+		return s.err;
+	return dp_error(DP_TAG_NO_PROCESS, "no process is named '%s'", name);
 }
 
 static struct dp_error *add_word(struct dp_trace_spec *trace, const char *word)
@@ -91,35 +114,60 @@ struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
 
 enum { DEPTH_MAX = 32, PATH_LENGTH = 4096 };
 
-/* Adds the processes of a group and of those below it. False: the folder is not a group. */
-static bool add_group(struct dp_trace_spec *trace, const char *folder, unsigned depth, struct dp_error **err)
+/* The file was opened, but its text cannot be read. A threaded group's processes are those of the group above it. */
+static struct dp_error *unreadable(const char *folder, unsigned depth)
+{
+	if (depth && (errno == EOPNOTSUPP || errno == ENODEV)) /* ENODEV: the group is being removed */
+		return NULL;
+	if (errno == EOPNOTSUPP)
+		return dp_error(DP_TAG_NO_PROCESS,
+		                "the control group '%s' is threaded: name the group above it, which has its processes", folder);
+	return dp_error_sys(DP_TAG_SYS, "reading %s/cgroup.procs", folder);
+}
+
+static struct dp_error *add_members(struct dp_trace_spec *trace, const char *folder, FILE *procs, unsigned depth)
+{
+	int pid;
+	while (fscanf(procs, "%d", &pid) == 1)
+		if (pid > 0 && pid != getpid()) /* 0: not in our pid namespace */
+			DP_TRY(add(trace, pid));
+	return ferror(procs) ? unreadable(folder, depth) : NULL;
+}
+
+/* Adds the processes of a group and of those below it. *found: the folder is a group. */
+static struct dp_error *add_group(struct dp_trace_spec *trace, const char *folder, unsigned depth, bool *found)
 {
 	char path[PATH_LENGTH];
-	int pid;
 	snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
 	dp_auto_fclose FILE *procs = fopen(path, "re");
-	dp_auto_closedir DIR *inner = procs ? opendir(folder) : NULL;
+	if (!procs)
+		return errno == ENOENT || errno == ENOTDIR ? NULL : dp_error_sys(DP_TAG_SYS, "opening %s", path);
+	*found = true;
+	DP_TRY(add_members(trace, folder, procs, depth));
+	dp_auto_closedir DIR *inner = opendir(folder);
 	if (!inner)
-		return false;
-	while (!*err && fscanf(procs, "%d", &pid) == 1)
-		*err = pid > 0 && pid != getpid() ? add(trace, pid) : NULL; /* 0: not in our pid namespace */
-	for (const struct dirent *e; !*err && depth < DEPTH_MAX && (e = readdir(inner));)
+		return errno == ENOENT ? NULL : dp_error_sys(DP_TAG_SYS, "opening %s", folder);
+	for (const struct dirent *e; depth < DEPTH_MAX && (e = readdir(inner));)
 		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
 		    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) < sizeof(path))
-			add_group(trace, path, depth + 1, err);
-	return true;
+			DP_TRY(add_group(trace, path, depth + 1, found));
+	return NULL;
 }
 
 struct dp_error *dp_option_cgroup(struct dp_parser *p, const char *arg)
 {
-	struct dp_error *err = NULL;
+	bool found = false;
 	char path[PATH_LENGTH];
 	const size_t before = p->o.trace.npids;
 	snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", arg);
-	if (!add_group(&p->o.trace, arg, 0, &err) && !add_group(&p->o.trace, path, 0, &err))
+	DP_TRY(add_group(&p->o.trace, arg, 0, &found));
+	if (!found)
+		DP_TRY(add_group(&p->o.trace, path, 0, &found));
+	if (!found)
 		return dp_error(DP_TAG_NO_PROCESS, "'%s' is not a control group: neither it nor '%s' has a file cgroup.procs",
 		                arg, path);
-	if (!err && p->o.trace.npids == before)
-		return dp_error(DP_TAG_NO_PROCESS, "the control group '%s' has no processes that are not named already", arg);
-	return err;
+	if (p->o.trace.npids == before)
+		return dp_error(DP_TAG_NO_PROCESS, "the control group '%s' has no processes, or only ones that are already named",
+		                arg);
+	return NULL;
 }

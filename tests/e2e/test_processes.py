@@ -2,6 +2,7 @@
 """Several processes in one run: by list and by name; what is wrong with one costs the others nothing."""
 
 import os
+import shutil
 import subprocess
 
 import harness
@@ -46,6 +47,23 @@ class Processes(Case):
         r = self.dynprobe("--pid", name, "--function", "foo", "-n", 40)
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
+
+    def test_name_is_that_of_a_replaced_executable_too(self):
+        name = f"dynprobe-replaced-{os.getpid()}"
+        shutil.copy(harness.target_path("spin"), self.path(name))
+        a = self.spawn(self.path(name), "0", "1000")
+        os.unlink(self.path(name))
+        r = self.dynprobe("--pid", name, "--function", "foo", "-n", 10)
+        self.assert_ok(r)
+        self.assertEqual({e["pid"] for e in r.events}, {a.pid})
+
+    def test_zombie_has_no_name(self):
+        name = f"dynprobe-zombie-{os.getpid()}"[:15]
+        os.symlink("/bin/true", self.path(name))
+        dead = subprocess.Popen([self.path(name)])
+        self.addCleanup(dead.wait)
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        self.assert_refused(self.dynprobe("--pid", name, "--function", "foo"), "DP-NO-PROCESS", f"no process is named '{name}'")
 
     def test_name_that_no_process_has_is_refused(self):
         self.assert_refused(self.dynprobe("--pid", "no-such-name", "--function", "foo"), "DP-NO-PROCESS", "no-such-name")
@@ -93,6 +111,24 @@ class Processes(Case):
 
     def test_folder_that_is_no_control_group_is_refused(self):
         self.assert_refused(self.dynprobe("--cgroup", "/tmp", "--function", "foo"), "DP-NO-PROCESS", "cgroup.procs")
+
+    def test_folder_that_cannot_be_read_is_refused_with_the_reason(self):
+        os.mkdir(self.path("group"))
+        os.symlink("cgroup.procs", self.path("group/cgroup.procs"))
+        self.assert_refused(self.dynprobe("--cgroup", self.path("group"), "--function", "foo"), "DP-SYS", "Too many levels of symbolic links")
+        os.unlink(self.path("group/cgroup.procs"))
+        os.mkdir(self.path("group/cgroup.procs"))
+        self.assert_refused(self.dynprobe("--cgroup", self.path("group"), "--function", "foo"), "DP-SYS", "Is a directory")
+
+    def test_control_group_without_others_is_refused(self):
+        a, _ = self.two()
+        os.mkdir(self.path("group"))
+        for text in "", f"{a.pid}\n":
+            with open(self.path("group/cgroup.procs"), "w") as f:
+                f.write(text)
+            r = self.dynprobe("--pid", a.pid, "--cgroup", self.path("group"), "--function", "foo")
+            self.assert_refused(r, "DP-NO-PROCESS", "has no processes, or only ones that are already named")
+        self.assertIn("check the pid, the name or the control group", r.err)
 
     def test_one_that_has_ended_costs_the_others_nothing(self):
         a, b = self.two()
