@@ -15,6 +15,7 @@ struct dp_agg_row { /* for one probe, or for one of its keys */
 	pid_t pid; /* 0: of several processes */
 	bool keyed;
 	uint64_t key;
+	const char *word;       /* the key as a text, or NULL */
 	const uint64_t *frames; /* the key as a backtrace, innermost first; or NULL */
 	unsigned nframes;
 	bool cut; /* there are more callers */

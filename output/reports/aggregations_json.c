@@ -17,6 +17,11 @@ static void put_key(struct dp_buf *b, const struct dp_agg_row *row)
 	char text[DP_FRAME_TEXT];
 	if (!row->keyed)
 		return;
+	if (row->word) {
+		put_member(b, "key");
+		dp_put_json_str(b, row->word);
+		return;
+	}
 	if (!row->frames) {
 		dp_buf_printf(b, ",\"key\":%" PRId64, (int64_t)row->key);
 		return;

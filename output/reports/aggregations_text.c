@@ -69,7 +69,10 @@ static void put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const stru
 	dp_put_visible(b, row->name, strlen(row->name), 0);
 	if (a->pids)
 		dp_buf_printf(b, " (%d)", row->pid);
-	if (row->keyed && !row->frames)
+	if (row->keyed && row->word) {
+		dp_put_str(b, "  ");
+		dp_put_visible(b, row->word, strlen(row->word), 0);
+	} else if (row->keyed && !row->frames)
 		dp_buf_printf(b, "  %" PRId64, (int64_t)row->key);
 }
 

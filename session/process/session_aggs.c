@@ -23,6 +23,15 @@ static bool by_stack(const struct dp_asked *a)
 	return a->by && !strcmp(a->by, "backtrace");
 }
 
+enum dp_aggs_group dp_aggs_grouped(const struct dp_asked *a)
+{
+	static const char *const words[] = {[DP_GROUP_PID] = "pid", [DP_GROUP_COMM] = "comm", [DP_GROUP_EXE] = "exe"};
+	for (int i = DP_GROUP_PID; a->by && i <= DP_GROUP_EXE; i++)
+		if (!strcmp(a->by, words[i]))
+			return (enum dp_aggs_group)i;
+	return DP_GROUP_NONE;
+}
+
 /* ---- who needs durations ---------------------------------------------------------------------------------------------- */
 
 static bool is_timed_expr(const struct dp_expr *e)
@@ -79,7 +88,7 @@ static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool ti
 	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)trace->nprobes : 0, .only = a->what != 0};
 	w.words = a->what ? dp_agg_words(&like) : 0;
 	w.greatest = a->what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : w.words;
-	if (a->by)
+	if (a->by && !dp_aggs_grouped(a))
 		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;
 	if (by_stack(a))
 		w.stack = STACK_DEPTH + 1;
@@ -294,7 +303,7 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_ag
 		DP_TRY(dp_session_expr(s, i, a->value, &e));
 	ret->value = e;
 	e = NULL;
-	if (a->by && !by_stack(a))
+	if (a->by && !by_stack(a) && !dp_aggs_grouped(a))
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))

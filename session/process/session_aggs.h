@@ -18,6 +18,14 @@ struct dp_session_aggs {
 	struct dp_fields none; /* what entries record: nothing */
 };
 
+enum dp_aggs_group { /* the keys of --by that are the process's own: the tool knows them, so the process counts without keys */
+	             DP_GROUP_NONE,
+	             DP_GROUP_PID, /* as the tool's user sees it, not in the process's pid namespace */
+	             DP_GROUP_COMM,
+	             DP_GROUP_EXE,
+};
+enum dp_aggs_group dp_aggs_grouped(const struct dp_asked *a);
+
 /* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
 struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Completes the probe's request, and plans the entry that it is paired with. An error refuses this probe. */

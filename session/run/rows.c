@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes rows from cells: sums those of all threads and processes, joins those of a function's exits, subtracts the values at the
- * end of the last interval, and sorts, greatest first. Backtraces are rows of one process: their frames are addresses in it.
+ * end of the last interval, and sorts, greatest first. Backtraces are rows of one process: their frames are addresses in it. With
+ * --by pid, comm or exe a row is the sum of the processes that have it in common, and stands under the first one's number.
  */
 #include "session/run/rows.h"
 
@@ -14,7 +15,7 @@
 #define LOOK_NS UINT64_C(100000000)
 
 struct row { /* one key of one probe */
-	size_t session; /* whose backtrace it is; otherwise 0 */
+	size_t session; /* whose backtrace it is; the first of its group; otherwise 0 */
 	size_t probe;
 	bool keyed;
 	uint64_t key;
@@ -37,7 +38,7 @@ struct dp_rows {
 struct target { /* the target whose keys are being read */
 	struct dp_run *run;
 	struct dp_rows *a;
-	size_t session;
+	size_t session, group;
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
@@ -119,13 +120,32 @@ static void merge(struct dp_rows *a)
 	a->n = kept;
 }
 
+/* ---- groups of processes --------------------------------------------------------------------------------------------------- */
+
+static const char *group_name(const struct dp_session *s, enum dp_aggs_group by)
+{
+	return by == DP_GROUP_COMM ? dp_target_comm(s->target) : dp_module_path(dp_image_module(dp_target_image(s->target), 0));
+}
+
+/* The first process of the group that process k belongs to. */
+static size_t group_of(const struct dp_run *run, size_t k)
+{
+	const enum dp_aggs_group by = dp_aggs_grouped(&run->trace->asked);
+	if (by == DP_GROUP_NONE || by == DP_GROUP_PID)
+		return by ? k : 0;
+	for (size_t i = 0; i < k; i++)
+		if (!strcmp(group_name(run->session[i], by), group_name(run->session[k], by)))
+			return i;
+	return k;
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-static void read_probe(struct dp_run *run, struct dp_rows *a, size_t k, unsigned i)
+static void read_probe(struct dp_run *run, struct dp_rows *a, const struct target *t, unsigned i)
 {
-	struct dp_session *s = run->session[k];
+	struct dp_session *s = run->session[t->session];
 	struct dp_agg_loss loss;
-	const struct row like = {.probe = dp_aggs_row(run->trace, i)};
+	const struct row like = {.session = t->group, .probe = dp_aggs_row(run->trace, i)};
 	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
 	if (!s->place[i].placed)
 		return;
@@ -166,12 +186,12 @@ static void look(struct dp_run *run, struct dp_rows *a)
 	clear(a);
 	run->recorded = 0;
 	for (size_t k = 0; k < run->nsessions; k++) {
-		struct target target = {run, a, k};
+		struct target target = {run, a, k, group_of(run, k)};
 		if (!run->session[k]->answers)
 			continue;
 		a->want = run->session[k]->answers->want;
 		for (unsigned i = 0; i < run->trace->nprobes; i++)
-			read_probe(run, a, k, i);
+			read_probe(run, a, &target, i);
 		if (a->want.keys)
 			dp_target_keys(run->session[k]->target, on_key, &target);
 		for (unsigned i = 0; i < run->trace->nprobes; i++)
@@ -199,11 +219,14 @@ static struct dp_agg_row shown_row(struct dp_run *run, const struct dp_rows *a, 
 	const struct dp_probe *p = &run->trace->probe[row->probe];
 	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
 	struct dp_image *image = dp_target_image(s->target);
+	const enum dp_aggs_group by = dp_aggs_grouped(&run->trace->asked);
+	const pid_t pid = dp_target_pid(s->target);
 	return (struct dp_agg_row){
 	        .name = p->title ? p->title : p->name,
-	        .pid = frames || run->nsessions == 1 ? dp_target_pid(s->target) : 0,
-	        .keyed = row->keyed,
-	        .key = row->key,
+	        .pid = frames || by == DP_GROUP_PID || run->nsessions == 1 ? pid : 0,
+	        .keyed = row->keyed || by,
+	        .key = by == DP_GROUP_PID ? (uint64_t)pid : row->key,
+	        .word = by == DP_GROUP_COMM || by == DP_GROUP_EXE ? group_name(s, by) : NULL,
 	        .frames = frames,
 	        .nframes = row->nframes,
 	        .cut = frames && row->nframes && dp_frames_cut(image, frames[row->nframes - 1], row->nframes, a->want.stack - 1),

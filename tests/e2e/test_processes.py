@@ -230,6 +230,40 @@ class Processes(Case):
         self.assert_ok(r)
         self.assertEqual({x["key"]: x["hits"] for x in r.answers}, {p["pid"]: p["recorded"] for p in r.summary["probes"]})
 
+    @needs_root
+    def test_aggregations_by_pid_are_by_the_pid_that_the_user_sees(self):
+        """Both know themselves as process 1."""
+        outer = [harness.Target("/usr/bin/unshare", "--pid", "--fork", "--kill-child", harness.target_path("spin"), "0", "300") for _ in range(2)]
+        for t in outer:
+            self.addCleanup(t.close)
+        a, b = (harness.wait_until(lambda t=t: harness.children(t.pid), what="the child")[0] for t in outer)
+        for pid in a, b:
+            harness.wait_until(lambda pid=pid: harness.status(pid, "Name") == "spin", what="spin")
+        r = self.dynprobe("--pid", f"{a},{b}", "--function", "foo", "--count", "--by", "pid", "-n", 2000)
+        self.assert_ok(r)
+        self.assertEqual({x["pid"]: x["key"] for x in r.answers}, {a: a, b: b})
+        self.assertEqual({x["key"]: x["hits"] for x in r.answers}, {p["pid"]: p["recorded"] for p in r.summary["probes"]})
+
+    def test_aggregations_by_name_and_executable(self):
+        """Two of one executable with two names, and one of another executable with one of these names."""
+        os.mkdir(self.path("other"))
+        one, two, copy = (self.path(x) for x in ("dpone", "dptwo", "other/dptwo"))
+        for link in one, two:
+            os.symlink(harness.target_path("spin"), link)
+        shutil.copy(harness.target_path("spin"), copy)
+        a, b, c = (self.spawn(path, "0", "1000") for path in (one, two, copy))
+        for t, name in (a, "dpone"), (b, "dptwo"), (c, "dptwo"):
+            harness.wait_until(lambda t=t, name=name: harness.status(t.pid, "Name") == name, what=name)
+        spin = os.path.realpath(harness.target_path("spin"))
+        for by, groups in ("comm", {"dpone": {a.pid}, "dptwo": {b.pid, c.pid}}), ("exe", {spin: {a.pid, b.pid}, copy: {c.pid}}):
+            for what in ("--count",), ("--hist", "arg0", "--interval", "100ms"):
+                r = self.dynprobe("--pid", f"{a.pid},{b.pid},{c.pid}", "--function", "foo", *what, "--by", by, "-n", 2000)
+                self.assert_ok(r)
+                hits = {p["pid"]: p["recorded"] for p in r.summary["probes"]}
+                self.assertEqual({x["key"]: x["hits"] for x in r.answers if x["final"]}, {k: sum(hits[pid] for pid in v) for k, v in groups.items()})
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "--by", "comm", "-n", 200, json_events=False)
+        self.assertRegex(r.out + r.err, r"(?m)^ +\d+ foo  dpone$")
+
     def test_backtraces_as_keys_stay_those_of_a_process(self):
         a, b = self.two()
         r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "--by", "backtrace", "-n", 2000)
