@@ -62,6 +62,7 @@ struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
 struct dp_summary_probe {
 	const char *name, *spec;
 	pid_t pid;
+	const char *comm;    /* the process's name, or NULL */
 	const char *tactic;  /* NULL if refused */
 	const char *tag;     /* "DP-..." if refused or retired, else NULL */
 	const char *reason;  /* one line, or NULL */
@@ -83,7 +84,7 @@ struct dp_summary_children { /* of --follow */
 	const char *why;    /* of the last one */
 };
 struct dp_summary {
-	const struct dp_summary_probe *probe;
+	const struct dp_summary_probe *probe; /* those of one process are neighbours */
 	size_t n;
 	uint64_t attach_ns;      /* from start to armed */
 	uint64_t armed_ns;       /* from armed to the start of the removal; 0: unknown */

@@ -57,6 +57,19 @@ struct dp_counts dp_summary_count(const struct dp_summary_probe *probe, size_t n
 	return c;
 }
 
+bool dp_summary_process(const struct dp_summary *s, size_t *i, struct dp_process_counts *ret)
+{
+	const size_t first = *i;
+	if (first >= s->n)
+		return false;
+	while (*i < s->n && s->probe[*i].pid == s->probe[first].pid)
+		++*i;
+	*ret = (struct dp_process_counts){.pid = s->probe[first].pid,
+	                                  .comm = s->probe[first].comm,
+	                                  .counts = dp_summary_count(&s->probe[first], *i - first)};
+	return true;
+}
+
 const char *dp_summary_tactic(const struct dp_summary_probe *p)
 {
 	return p->tactic;

@@ -37,6 +37,14 @@ struct dp_counts {
 /* The counts of one probe, or of all. hits = recorded + lost. */
 struct dp_counts dp_summary_count(const struct dp_summary_probe *probe, size_t n);
 
+struct dp_process_counts {
+	pid_t pid;
+	const char *comm; /* or NULL */
+	struct dp_counts counts;
+};
+/* The counts of the process of probe *i, which moves to the next process; false at the end. */
+bool dp_summary_process(const struct dp_summary *s, size_t *i, struct dp_process_counts *ret);
+
 /* Counts equal words: tactics or tags. Probes for which `word` is NULL are left out. */
 struct dp_group {
 	const char *word;

@@ -77,6 +77,21 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	dp_put_str(b, "}");
 }
 
+static void put_processes(struct dp_buf *b, const struct dp_summary *s)
+{
+	struct dp_process_counts p;
+	dp_put_str(b, ",\"processes\":[");
+	for (size_t i = 0; dp_summary_process(s, &i, &p);) {
+		put_key(b, p.pid == s->probe[0].pid ? "{" : ",{", "pid");
+		dp_put_dec(b, (uint64_t)p.pid);
+		put_string(b, "comm", p.comm);
+		put_number(b, "placed", p.counts.placed);
+		put_counts(b, &p.counts, !s->session);
+		dp_put_str(b, "}");
+	}
+	dp_put_str(b, "]");
+}
+
 /* How many hits have a snapshot, and how many have none, by reason. */
 static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s)
 {
@@ -158,6 +173,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "ended_by", s->ended_by);
 	put_snapshots(&b, s->snapshots);
 	put_children(&b, s->children);
+	put_processes(&b, s);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < s->n; i++) {
 		dp_put_str(&b, i ? "," : "");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUPS = 64, LISTED = 20 };
+enum { GROUPS = 64, LISTED = 20, PROCESSES = 10 };
 
 #define GOOD  "\033[32m"
 #define BAD   "\033[1;31m"
@@ -258,6 +258,47 @@ static void put_table(struct out *o, const struct dp_summary *s)
 	free(rows);
 }
 
+/* ---- processes ---- */
+
+static int process_by_hits(const void *a, const void *b)
+{
+	const struct dp_process_counts *p = a, *q = b;
+	const uint64_t x = p->counts.recorded + p->counts.lost, y = q->counts.recorded + q->counts.lost;
+	return x != y ? (x < y ? 1 : -1) : (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+static void put_process(struct out *o, const struct dp_process_counts *p)
+{
+	char lost[32];
+	dp_buf_printf(&o->b, "    %-8d", p->pid);
+	cell(o, p->comm ? p->comm : "", 15);
+	dp_buf_printf(&o->b, "  %12" PRIu64 "  %12" PRIu64 "  ", p->counts.recorded + p->counts.lost, p->counts.recorded);
+	snprintf(lost, sizeof(lost), "%12" PRIu64, p->counts.lost);
+	colored(o, p->counts.lost ? BAD : "", lost);
+	dp_put_str(&o->b, "\n");
+}
+
+/* Those with probes, the one with most hits first; only if there are several, and the table of probes does not show the same. */
+static void put_processes(struct out *o, const struct dp_summary *s)
+{
+	struct dp_process_counts one, *row = calloc(s->n + 1, sizeof(*row));
+	size_t n = 0, probes = 0;
+	for (size_t i = 0; row && dp_summary_process(s, &i, &one);)
+		if (one.counts.placed) {
+			row[n++] = one;
+			probes += one.counts.placed;
+		}
+	if (n > 1 && probes > n) {
+		qsort(row, n, sizeof(*row), process_by_hits);
+		dp_buf_printf(&o->b, "    pid     %-15s  %12s  %12s  %12s\n", "process", "hits", "recorded", "lost");
+		for (size_t i = 0; i < n && i < PROCESSES; i++)
+			put_process(o, &row[i]);
+		if (n > PROCESSES)
+			dp_buf_printf(&o->b, "    ... and %zu more\n", n - PROCESSES);
+	}
+	free(row);
+}
+
 /* ---- pauses of the target, and where the events are ---- */
 
 /* The longest of several stops alone tells little. */
@@ -328,7 +369,7 @@ static void put_children(struct out *o, const struct dp_summary_children *c)
 	if (!c->left)
 		return;
 	label(o, BAD, "left");
-	dp_buf_printf(&o->b, "probes stay in %u of them: ", c->left);
+	dp_buf_printf(&o->b, "probes stay in %u process%s; the last reason: ", c->left, c->left == 1 ? "" : "es");
 	cell(o, c->why, 0);
 	dp_put_str(&o->b, "\n");
 }
@@ -340,8 +381,10 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	put_asked(&o, s, &all);
 	put_trouble(&o, s);
 	put_hits(&o, s, &all);
-	if (!s->session)
+	if (!s->session) {
+		put_processes(&o, s);
 		put_table(&o, s);
+	}
 	if (all.placed && (s->attach_ns || s->pause_detach_ns))
 		put_pause(&o, s);
 	put_by_calls(&o, s);

@@ -33,6 +33,22 @@ class Processes(Case):
         for t in (a, b):
             self.assert_result_ok(t)
 
+    def test_summary_has_the_counts_of_each_process(self):
+        a, b = self.two()
+        args = "--pid", f"{a.pid},{b.pid},{self.dead()}", "--function", "foo", "--return", "foo", "-n", 40
+        r = self.dynprobe(*args)
+        self.assert_ok(r, status=124)
+        rows = {p["pid"]: p for p in r.summary["processes"]}
+        self.assertEqual(len(rows), 3)
+        for t in a, b:
+            self.assertEqual(rows[t.pid]["comm"], "spin")
+            for what in "hits", "recorded":
+                self.assertEqual(rows[t.pid][what], sum(p[what] for p in r.summary["probes"] if p["pid"] == t.pid))
+        r = self.dynprobe(*args, json_events=False)
+        self.assertRegex(r.err, r"(?m)^    pid     process +hits +recorded +lost$")
+        for t in a, b:
+            self.assertRegex(r.err, rf"(?m)^    {t.pid} +spin +\d+ +\d+ +\d+$")
+
     def test_process_named_twice_is_probed_once(self):
         a, _ = self.two()
         r = self.dynprobe("--pid", f"{a.pid},{a.pid}", "--pid", a.pid, "--function", "foo", "-n", 10)

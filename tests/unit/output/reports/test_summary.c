@@ -51,6 +51,39 @@ Test(summary, one_clean_probe_is_short)
 	          "  trace     /root/lttng-traces/dynprobe-x\n");
 }
 
+/* 12 processes with two probes each, whose numbers and hits grow; then one without probes. */
+Test(summary, several_processes_have_a_line_each_up_to_ten)
+{
+	struct dp_summary_probe p[25];
+	struct dp_summary s = {.probe = p, .n = 25};
+	for (int i = 0; i < 25; i++)
+		p[i] = (struct dp_summary_probe){.name = "a",
+		                                 .spec = "a",
+		                                 .pid = i / 2 + 1,
+		                                 .comm = "p",
+		                                 .recorded = (uint64_t)i,
+		                                 .tactic = i < 24 ? "jump" : NULL,
+		                                 .tag = i < 24 ? NULL : "DP-SYS"};
+	char *text = text_of(&s, false);
+	cr_expect(strstr(text, "    pid     process                  hits      recorded          lost\n"
+	                       "    12      p                          45            45             0\n"
+	                       "    11      p                          41            41             0\n"),
+	          "%s", text);
+	cr_expect(strstr(text, "    3       p                           9             9             0\n"
+	                       "    ... and 2 more\n"),
+	          "%s", text);
+	free(text);
+	text = json_of(&s);
+	cr_expect(strstr(text, "\"processes\":[{\"pid\":1,\"comm\":\"p\",\"placed\":2,\"hits\":1,"), "%s", text);
+	cr_expect(strstr(text, ",{\"pid\":13,\"comm\":\"p\",\"placed\":0,"), "%s", text);
+	free(text);
+	p[0].name = "one for each";
+	s.n = 1;
+	text = text_of(&s, false);
+	cr_expect(!strstr(text, "process "), "%s", text);
+	free(text);
+}
+
 Test(summary, refusals_losses_and_leftovers_are_loud)
 {
 	struct dp_summary_probe p[] = {
