@@ -157,8 +157,6 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	struct words w = {0};
 	struct dp_options anew;
 	bool enabled = true;
-	if (o->trace.npids != 1)
-		return dp_error(DP_TAG_USAGE, "dynprobe add-context takes one --pid at a time");
 	struct dp_error *err = prepare(o, &w, &enabled);
 	if (!err)
 		err = dp_options_parse_verb(DP_VERB_ATTACH, (int)w.n, w.word, &anew);

@@ -112,8 +112,6 @@ static struct dp_error *run(const struct dp_options *options)
 {
 	struct dp_residents left = {0};
 	struct recorder c = {.options = options, .signal_fd = -1};
-	if (options->trace.npids != 1)
-		return dp_error(DP_TAG_USAGE, "dynprobe record takes one --pid at a time");
 	struct dp_error *err = dp_residents_open(&options->trace, options->trace.pid[0], true, &left);
 	if (!err)
 		err = dp_recording_open(&left, &c.r);

@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define SHOWN 8u /* pids in a message */
+
 static struct dp_error *check_sink(struct dp_options *o)
 {
 	const char *of_lttng = o->trace.session   ? "--session"
@@ -29,9 +31,9 @@ static struct dp_error *check_sink(struct dp_options *o)
 static struct dp_error *check_run(const struct dp_options *o)
 {
 	if (!o->trace.npids && !o->trace.command)
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID, -c CMD or -- CMD ARGS; see dynprobe --help");
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, -c CMD or -- CMD ARGS; see dynprobe --help");
 	if (o->trace.npids && o->trace.command)
-		return dp_error(DP_TAG_USAGE, "--pid and a command exclude each other");
+		return dp_error(DP_TAG_USAGE, "running processes (--pid, --cgroup) and a command exclude each other");
 	return NULL;
 }
 
@@ -110,13 +112,25 @@ static struct dp_error *check_names(enum dp_verb verb, const struct dp_options *
 	                dp_verb_word(verb));
 }
 
+/* A name or a control group may be those of several processes: the message says which. */
+static struct dp_error *check_one(enum dp_verb verb, const struct dp_options *o)
+{
+	struct dp_buf pids = {0};
+	if (o->trace.npids < 2)
+		return NULL;
+	for (size_t i = 0; i < o->trace.npids && i < SHOWN; i++)
+		dp_buf_printf(&pids, "%s%d", i ? "," : "", o->trace.pid[i]);
+	struct dp_error *err = dp_error(DP_TAG_USAGE, "dynprobe %s takes one process at a time, and %zu are named: %s%s",
+	                                dp_verb_word(verb), o->trace.npids, dp_buf_str(&pids), o->trace.npids > SHOWN ? ",..." : "");
+	dp_buf_fini(&pids);
+	return err;
+}
+
 static struct dp_error *check_list(const struct dp_options *o)
 {
 	const size_t most = o->trace.npids ? 1 : 2;
 	if (!o->trace.npids && !o->nnames)
 		return dp_error(DP_TAG_USAGE, "which process or file? Give --pid PID or an ELF file; see dynprobe list --help");
-	if (o->trace.npids > 1)
-		return dp_error(DP_TAG_USAGE, "dynprobe list takes one --pid at a time");
 	if (o->nnames > most)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
 		                o->name[most]);
@@ -125,8 +139,6 @@ static struct dp_error *check_list(const struct dp_options *o)
 
 static struct dp_error *check_stubs(const struct dp_options *o)
 {
-	if (o->trace.npids > 1)
-		return dp_error(DP_TAG_USAGE, "dynprobe stubs takes one --pid at a time");
 	if (!o->output)
 		return dp_error(DP_TAG_USAGE, "no output file: give -o FILE");
 	return NULL;
@@ -142,8 +154,6 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 		                o->name[most]);
 	if (o->snapshot.core && o->trace.npids)
 		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
-	if (o->trace.npids > 1)
-		return dp_error(DP_TAG_USAGE, "dynprobe snapshot takes one process at a time");
 	if (o->snapshot.core && o->snapshot.iterations > 1)
 		return dp_error(DP_TAG_USAGE, "a core file does not change: --iterations is for processes");
 	if (o->snapshot.core || o->trace.npids)
@@ -167,23 +177,28 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_ATTACH:
 		return check_probes(verb, o);
 	case DP_VERB_ADD_CONTEXT:
+		DP_TRY(check_one(verb, o));
 		return check_add_context(o);
 	case DP_VERB_ENABLE:
 	case DP_VERB_DISABLE:
 	case DP_VERB_REMOVE:
 		return check_names(verb, o);
 	case DP_VERB_LIST:
+		DP_TRY(check_one(verb, o));
 		return check_list(o);
 	case DP_VERB_STUBS:
+		DP_TRY(check_one(verb, o));
 		return check_stubs(o);
 	case DP_VERB_SNAPSHOT:
+		DP_TRY(check_one(verb, o));
 		return check_snapshot(o);
 	case DP_VERB_REPORT:
 		return dp_report_check(o);
 	case DP_VERB_SHOW:
 		return dp_show_check(o);
-	case DP_VERB_STATUS:
 	case DP_VERB_RECORD:
+		return check_one(verb, o);
+	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
 	case DP_VERB_PMODULE:
 	case DP_VERB_COUNT:
@@ -205,7 +220,7 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
 	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid PID; dynprobe status lists those with resident probes");
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid or a name); dynprobe status lists those with resident probes");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
