@@ -57,6 +57,7 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 		return dp_error_nomem();
 	if (!o->record)
 		DP_TRY(dp_ctf_default_dir(name, &ret->record_dir));
+	ret->old_dir = !access(ret->record_dir, F_OK);
 	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
 }
 
@@ -157,8 +158,10 @@ void dp_outputs_discard(struct dp_outputs *o)
 	dp_error_destroy(dp_outputs_end(o));
 	if (!recorded)
 		return;
-	dp_dir_undo(o->record_dir, "events");
-	dp_dir_undo(o->record_dir, "metadata");
+	dp_dir_unlink(o->record_dir, "events");
+	dp_dir_unlink(o->record_dir, "metadata");
+	if (!o->old_dir)
+		rmdir(o->record_dir);
 }
 
 void dp_outputs_fini(struct dp_outputs *o)

@@ -14,6 +14,7 @@ struct dp_outputs {
 	FILE *close_file;                /* or NULL */
 	bool to_stderr, color;
 	char *record_dir;
+	bool old_dir; /* it is not ours: it was there before */
 	struct dp_event_class *classes;
 	size_t nclasses;
 };
@@ -37,7 +38,7 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_C
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
-/* For a command that could not be executed: ends the outputs and removes the recording. */
+/* For a run without a hit that failed: ends the outputs, and removes the recording with the directory made for it. */
 void dp_outputs_discard(struct dp_outputs *o);
 /* Ends the recording and the live view; the summary can still be written until dp_outputs_fini(). */
 struct dp_error *dp_outputs_end(struct dp_outputs *o) DP_MUST_CHECK;

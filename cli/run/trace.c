@@ -178,7 +178,11 @@ static struct dp_error *run_all(struct dp_trace *t)
 
 static void trace_fini(struct dp_trace *t)
 {
-	dp_error_destroy(dp_outputs_end(&t->out)); /* before the run, which owns its event classes */
+	/* Before the run, which owns the event classes. */
+	if (t->run.failed && !t->run.recorded)
+		dp_outputs_discard(&t->out);
+	else
+		dp_error_destroy(dp_outputs_end(&t->out));
 	dp_outputs_fini(&t->out);
 	dp_run_fini(&t->run);
 	if (t->signal_fd >= 0)

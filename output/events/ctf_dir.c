@@ -48,13 +48,18 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
 	return NULL;
 }
 
-void dp_dir_undo(const char *dir, const char *name)
+void dp_dir_unlink(const char *dir, const char *name)
 {
 	dp_auto_free char *path = NULL;
 	if (asprintf(&path, "%s/%s", dir, name) >= 0)
 		unlink(path);
 	else
 		path = NULL;
+}
+
+void dp_dir_undo(const char *dir, const char *name)
+{
+	dp_dir_unlink(dir, name);
 	rmdir(dir);
 }
 

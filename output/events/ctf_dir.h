@@ -11,6 +11,7 @@
 struct dp_error *dp_dir_create(const char *dir) DP_MUST_CHECK;
 /* Creates dir/name, mode 0600, which must not exist; returns the descriptor in `ret`. */
 struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret) DP_MUST_CHECK;
+void dp_dir_unlink(const char *dir, const char *name);
 /* Removes dir/name, and then the directory if it is empty. */
 void dp_dir_undo(const char *dir, const char *name);
 

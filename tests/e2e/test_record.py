@@ -11,6 +11,20 @@ from harness import Case, needs
 
 @needs("babeltrace2")
 class Record(Case):
+    def test_run_without_a_probe_leaves_no_directory(self):
+        t = self.target("spin")
+        mine, new = self.path("mine"), self.path("new")
+        os.mkdir(mine)
+        for trace in new, mine:
+            r = self.attach(t, "--follow", "--function", "foo", "--when", "pid == 1", record=trace)
+            self.assert_refused(r, "DP-FOLLOW", "none of the probes could be placed")
+        self.assertFalse(os.path.exists(new))
+        self.assertEqual(os.listdir(mine), [])
+        with open(mine + "/other", "w"):
+            pass
+        self.attach(t, "--follow", "--function", "foo", "--when", "pid == 1", record=mine)
+        self.assertEqual(os.listdir(mine), ["other"])
+
     def recorded(self, *contexts, n=20, name="spin", function="foo"):
         t = self.target(name, 0, 300)
         trace = self.path("trace")
