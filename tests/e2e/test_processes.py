@@ -286,6 +286,42 @@ class Processes(Case):
         self.assert_ok(r)
         self.assertEqual({x["pid"] for x in r.answers}, {a.pid, b.pid})
 
+    def test_each_command_goes_on_after_one_that_has_ended(self):
+        a, b = self.two()
+        dead = self.dead()
+        pids = f"{a.pid},{dead},{b.pid}"
+        for words in ("attach", "--function", "foo"), ("status",), ("disable", "foo"), ("enable", "foo"), ("remove", "foo"), ("detach",):
+            r = harness.tool(*words, "--pid", pids, status=124)
+            self.assertRegex(r.stderr, rf"there is no process {dead} \[DP-NO-PROCESS\]", words)
+            for t in (a, b):
+                self.assertIn(str(t.pid), r.stdout + r.stderr, words)
+                self.assertEqual(bool(harness.changed_text(t.pid)), words[0] not in ("remove", "detach"), words)
+        for t in (a, b):
+            self.assert_result_ok(t)
+
+    def test_one_that_ends_during_the_run_costs_the_others_nothing(self):
+        a, b = self.two()
+        c, _ = self.two()
+        p = self.start_attached(a, "--pid", f"{b.pid},{c.pid}", "--function", "foo")
+        for t in (b, c):
+            self.await_armed(p, t.pid)
+        b.process.kill()
+        b.process.wait()
+        before = self.said(p).count('"type":"event"')
+        harness.wait_until(lambda: self.said(p).count('"type":"event"') > before + 100, what="events of the others")
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(len(r.summary["processes"]), 3)
+        for t in (a, c):
+            self.assert_clean(t.pid)
+            self.assert_result_ok(t)
+
+    def test_commands_for_one_process_say_which_are_named(self):
+        a, b = self.two()
+        for words in ("list",), ("stubs", "-o", self.path("x")), ("record", "--no-record"), ("add-context", "-e", "foo", "-t", "pid"), ("snapshot",):
+            r = harness.tool(*words, "--pid", f"{a.pid},{b.pid}", status=125)
+            self.assertIn(f"dynprobe {words[0]} takes one process at a time, and 2 are named: {a.pid},{b.pid} [DP-USAGE]", r.stderr)
+
     def test_function_that_none_has_is_an_error_and_changes_nothing(self):
         a, b = self.two()
         before = State(a.pid), State(b.pid)
