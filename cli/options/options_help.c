@@ -170,7 +170,7 @@ void dp_options_help(enum dp_verb verb, FILE *to)
 		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
 	help_options(verb, to);
 	if (verb == DP_VERB_RUN)
-		fputs("\nExit status: that of CMD; 0 for --pid; 124 probes that you named were refused; 125 dynprobe failed; "
+		fputs("\nExit status: that of CMD; 0 for --pid; 124 some probes or processes were refused; 125 dynprobe failed; "
 		      "126/127 CMD cannot be run/found.\n",
 		      to);
 	else

@@ -121,7 +121,7 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
-        {"pid", 'p', "PID", "the running process PID: a list (12,14), or a name for all that have it (nginx); repeatable",
+        {"pid", 'p', "PID", "the running process PID, a list (12,14), or a name for all that have it (nginx); repeatable",
          EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), .take = dp_option_pid},
         {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable",
          PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_cgroup},
@@ -200,7 +200,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          SIZE(trace.max_memory, size_t), .least = 256u << 10, .range = "is at least 256K"},
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
-        {"follow", 0, NULL, "also record events of fork children, and theirs; the run lasts until all have ended", V(RUN),
+        {"follow", 0, NULL,
+         "fork children record too, and their children; the run ends when the last of them has ended; not past exec", V(RUN),
          FLAG(trace.follow)},
         {"dry-run", 0, NULL, "show the plan; do not touch the target", PROBES, FLAG(trace.dry_run)},
         {"tactic", 0, "LIST",

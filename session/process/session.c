@@ -46,14 +46,18 @@ static struct dp_error *check_stack(const struct dp_session *s, const struct dp_
 }
 
 /* Before it joins, at its first event, a child does not know its pid, and counts no hits. */
-static struct dp_error *check_child(const struct dp_session *s, const struct dp_probe *p, const struct dp_request *request)
+static struct dp_error *check_child(const struct dp_session *s, const struct dp_request *request)
 {
 	bool hits = dp_expr_asks_for(request->when, DP_FACT_HITS);
 	for (size_t i = 0; i < request->fields->n; i++)
 		hits |= dp_expr_asks_for(request->fields->field[i].expr, DP_FACT_HITS);
-	if (!s->trace->follow || (!hits && !dp_expr_asks_for(request->when, DP_FACT_PID)))
-		return NULL;
-	return dp_error(DP_TAG_FOLLOW, "%s: with --follow, conditions cannot use pid, and events cannot use hits", p->name);
+	if (s->trace->follow && hits)
+		return dp_error(DP_TAG_FOLLOW, "a fork child counts no hits before its first event: with --follow, neither conditions "
+		                               "nor events can use 'hits'");
+	if (s->trace->follow && dp_expr_asks_for(request->when, DP_FACT_PID))
+		return dp_error(DP_TAG_FOLLOW, "a fork child does not know its pid before its first event: with --follow, conditions "
+		                               "cannot use 'pid' (each event names its process)");
+	return NULL;
 }
 
 static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base, size_t i)
@@ -81,7 +85,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	if (!place->refused)
 		place->refused = check_stack(s, p, &site);
 	if (!place->refused)
-		place->refused = check_child(s, p, &request);
+		place->refused = check_child(s, &request);
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)

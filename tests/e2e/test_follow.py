@@ -233,6 +233,7 @@ class Follow(Case):
             r = self.attach(t, "--follow", "--function", "foo", *what, "-d", "0.1")
             self.assertIn("DP-FOLLOW", r.tags(), str(r))
             self.assertNotEqual(r.status, 0)
+            self.assertIn("'pid'" if "pid == 1" in what else "'hits'" if "hits" in str(what) else "durations", r.err)
         self.assert_clean(t.pid)
 
     def test_plan_says_what_cannot_be_followed(self):
