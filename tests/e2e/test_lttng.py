@@ -405,6 +405,14 @@ class Refused(lttng_probe.WithDaemon):
         events = self.lttng_xml("list", session).iter("event")
         return collections.Counter(e.findtext("name") for e in events if e.findtext("enabled") == "true")
 
+    def test_process_that_cannot_have_the_sink_costs_the_others_nothing(self):
+        self.session("s")
+        caged, t = self.program("caged", ready="CAGED"), self.spin()
+        p = self.run_tool("--pid", f"{caged.pid},{t.pid}", "--allow-seccomp", "--function", "foo", "--session", "s", "-d", 1)
+        self.assertEqual(p.returncode, 124, p.stderr)
+        self.assertRegex(p.stderr, rf"process {caged.pid} is left out: .*\[DP-SINK\]")
+        self.assertTrue(self.events())
+
     def test_a_run_that_fails_leaves_the_users_sessions_as_they_were(self):
         main = ["dynprobe:main", "--filter", "edi == 1"]
         self.session("new", "my:*", start=False)

@@ -231,6 +231,15 @@ class Processes(Case):
             self.assert_result_ok(t)
         stuck.process.kill()
 
+    def test_pending_probes_that_none_can_have_are_an_error(self):
+        stuck = [self.target("vforker", 3600000) for _ in range(2)]
+        for t in stuck:
+            harness.wait_until(lambda t=t: t.state() == "D", what="the vfork")
+        r = self.dynprobe("--pid", f"{stuck[0].pid},{stuck[1].pid}", "--pending", "--function", "foo", "-d", 1)
+        self.assert_refused(r, "DP-VFORK", "none of the probes could be placed")
+        for t in stuck:
+            t.process.kill()
+
     def test_aggregations_are_totals_over_all_processes(self):
         a, b = self.two()
         r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "--count", "-n", 2000)
