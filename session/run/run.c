@@ -193,10 +193,13 @@ static struct dp_error *remove_all(struct dp_run *run)
 	struct dp_error *first = NULL;
 	for (size_t i = 0; i < run->nsessions; i++) {
 		struct dp_error *err = forgive_end(run->session[i], dp_session_remove(run->session[i]));
-		if (first)
-			dp_error_destroy(err);
-		else
+		if (!first) {
 			first = err;
+			continue;
+		}
+		if (err)
+			dp_trace_log(run->trace, DP_LOG_WARNING, "%s [%s]", err->message, dp_tag_name(err->tag));
+		dp_error_destroy(err);
 	}
 	return first;
 }

@@ -34,3 +34,23 @@ Test(tids, without_descriptors_they_are_unknown)
 	setrlimit(RLIMIT_NOFILE, &was); /* Criterion needs some */
 	cr_expect_not(known);
 }
+
+struct visits {
+	bool own, after;
+};
+
+static bool until_own(pid_t pid, void *data)
+{
+	struct visits *v = data;
+	v->after = v->own;
+	v->own |= pid == getpid();
+	return !v->own;
+}
+
+Test(tids, processes_are_visited_until_told_to_stop)
+{
+	struct visits v = {0};
+	cr_assert(dp_proc_each(until_own, &v));
+	cr_expect(v.own);
+	cr_expect_not(v.after);
+}
