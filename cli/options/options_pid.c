@@ -46,10 +46,20 @@ static void exe_name(pid_t pid, char *ret, size_t size)
 	snprintf(ret, size, "%s", dp_path_last(path));
 }
 
+/* Its first thread may have ended before the others. */
+static bool has_threads(pid_t pid)
+{
+	struct dp_tids tids;
+	const bool known = dp_proc_tids(pid, &tids);
+	if (known)
+		free(tids.tid);
+	return known && tids.n > 1;
+}
+
 static bool is_program(pid_t pid)
 {
 	struct dp_task_stat stat;
-	return dp_proc_stat(pid, 0, &stat) && stat.state != 'Z' && !(stat.flags & DP_PF_KTHREAD);
+	return dp_proc_stat(pid, 0, &stat) && !(stat.flags & DP_PF_KTHREAD) && (stat.state != 'Z' || has_threads(pid));
 }
 
 /* By its name in /proc, as pgrep -x, or by its executable's: names in /proc are cut after 15 bytes. */

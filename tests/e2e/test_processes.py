@@ -73,6 +73,14 @@ class Processes(Case):
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {a.pid})
 
+    def test_process_whose_first_thread_has_ended_has_its_name(self):
+        name = f"dpl{os.getpid()}"
+        os.symlink(harness.target_path("odd"), self.path(name))
+        t = self.target(self.path(name), "leaderless")
+        r = self.dynprobe("--pid", name, "--function", "foo", "-n", 10)
+        self.assert_ok(r)
+        self.assertEqual({e["pid"] for e in r.events}, {t.pid})
+
     def test_zombie_has_no_name(self):
         name = f"dynprobe-zombie-{os.getpid()}"[:15]
         os.symlink("/bin/true", self.path(name))
