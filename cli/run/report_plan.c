@@ -152,6 +152,25 @@ static void total(const struct dp_trace *trace, const struct dp_session *s)
 		dp_plan_total_text(&t, stdout);
 }
 
+/* One row for each probe; one for all of a pattern's. */
+static void put_missing(const struct dp_trace *t, const struct dp_run_missing *m, FILE *to)
+{
+	dp_auto_free char *reason = dp_error_text(m->why);
+	unsigned pattern = 0;
+	for (size_t i = 0; i < t->run.trace->nprobes; i++) {
+		const struct dp_probe *p = &t->run.trace->probe[i];
+		const struct dp_planned_site site = {.pid = m->pid,
+		                                     .name = p->name,
+		                                     .spec = p->spec.text,
+		                                     .patch.where = "nowhere",
+		                                     .tag = dp_tag_name(m->why->tag),
+		                                     .reason = reason ? reason : m->why->message};
+		if (!p->reserved && (!p->pattern || p->pattern != pattern))
+			dp_plan_json(&site, to);
+		pattern = p->pattern;
+	}
+}
+
 void dp_report_plan(const struct dp_trace *t, FILE *to)
 {
 	const bool json = t->run.trace->dry_run && t->options->format == DP_FORMAT_JSON;
@@ -172,6 +191,8 @@ void dp_report_plan(const struct dp_trace *t, FILE *to)
 		if (s->preview)
 			total(t, s);
 	}
+	for (size_t k = 0; json && k < t->run.nmissing; k++) /* as text they were said already */
+		put_missing(t, &t->run.missing[k], to);
 }
 
 struct dp_error *dp_report_flushed(void)
