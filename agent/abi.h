@@ -372,6 +372,8 @@ struct dp_control {
 	uint64_t reserved[1];
 	struct dp_park park;
 	struct dp_follow follow;
+	/* The process that the probes were installed in: pid in the tool's pid namespace, field 22 of its stat. 0 by older tools. */
+	uint64_t target_pid, target_start;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 

@@ -62,6 +62,20 @@ struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *optio
  * inherited.
  */
 struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
+/*
+ * Probes of no use that dp_target_open() found: of a tool that was killed, or inherited by fork(). It has removed them, unless it was
+ * to inspect only. Owned by the target.
+ */
+struct dp_leftover {
+	bool forked;
+	pid_t fork_of;      /* the process that the probes were installed in; 0: unknown */
+	bool fork_of_lives;
+	pid_t tool;         /* the dynprobe that is probing it; 0: none */
+	size_t places;      /* of the text that were changed */
+	uint64_t bytes;     /* mapped */
+	bool removed;
+};
+const struct dp_leftover *dp_target_leftovers(const struct dp_target *t, size_t *n);
 /* Lets a launched target run from where dp_target_launch() holds it. */
 struct dp_error *dp_target_release(struct dp_target *t) DP_MUST_CHECK;
 /* Frees the target; removes probes that are still installed. Kills a launched command that was never released. Accepts NULL. */
@@ -225,14 +239,8 @@ void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
  * of the machine, at most twenty times a second.
  */
 bool dp_target_followed(struct dp_target *t);
-struct dp_follow_report {
-	unsigned processes; /* that have recorded, without the target */
-	unsigned cleaned;   /* whose probes were removed */
-	unsigned left;      /* whose probes could not be removed; `why` tells of the last one */
-	char why[256];
-};
-/* After dp_target_remove(): removes the probes of the children, each as a target of its own. Without options.follow does nothing. */
-void dp_target_unfollow(struct dp_target *t, struct dp_follow_report *report);
+/* At the end, after the children are cleaned: no process joins any more. How many have recorded, without the target. */
+unsigned dp_target_unfollow(struct dp_target *t);
 /* Before install or a dry run: DP_TAG_FOLLOW if its children cannot be followed. */
 struct dp_error *dp_target_follow_check(const struct dp_target *t) DP_MUST_CHECK;
 
@@ -263,6 +271,27 @@ struct dp_remove_report {
  * target is closed or prepared again: drain with `last` after this.
  */
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+
+/* ---- fork children (open/children.c, decision 0038) ------------------------------------------------------------------------ */
+
+struct dp_uncleaned { /* a process that still has probes */
+	pid_t pid;
+	char comm[64]; /* printable */
+	struct dp_error *why;
+};
+struct dp_children {
+	unsigned cleaned;
+	struct dp_uncleaned *left;
+	size_t nleft;
+};
+/*
+ * Call it when the target has no probes any more: until there is no other, removes the probes of each process that has memory of
+ * this target's probes, as what a fork left, those that never hit included. `resident`: also of the probes that earlier tools left
+ * on purpose. Starts no round after ten seconds, and after `stop` (may be NULL) returned true cleans no further process. What
+ * could not be cleaned is in ret->left. If there are no children this costs one search of the machine's processes (holders.c).
+ */
+void dp_target_clean_children(struct dp_target *t, bool resident, bool (*stop)(void *data), void *data, struct dp_children *ret);
+void dp_children_fini(struct dp_children *c);
 
 /* ---- probes that outlive the tool (resident.c, keep.c) --------------------------------------------------------------------- */
 

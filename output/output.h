@@ -78,10 +78,16 @@ struct dp_summary_snapshots { /* what became of each hit */
 	uint64_t taken, failed;
 	uint64_t over, missed, late; /* beyond the limits; during another snapshot; waited in vain */
 };
-struct dp_summary_children { /* of --follow */
+struct dp_summary_child { /* a fork child whose probes could not be removed */
+	pid_t pid;
+	const char *comm, *tag, *why;
+};
+struct dp_summary_children {
+	bool asked;         /* --follow */
 	unsigned followed;  /* fork children that recorded */
-	unsigned left;      /* processes whose probes could not be removed */
-	const char *why;    /* of the last one */
+	unsigned cleaned;   /* whose probes were removed */
+	const struct dp_summary_child *left;
+	size_t nleft;
 };
 struct dp_summary {
 	const struct dp_summary_probe *probe; /* those of one process are neighbours */
@@ -102,7 +108,7 @@ struct dp_summary {
 	const char *record_dir;  /* NULL if not recorded */
 	const char *session;     /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
-	const struct dp_summary_children *children;   /* NULL: they were not followed */
+	const struct dp_summary_children *children;   /* NULL: not known */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Probes requested, placed by tactic, refused by reason; hits, losses by cause, longest pauses in us. */

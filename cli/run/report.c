@@ -85,8 +85,10 @@ void dp_report_summary(struct dp_trace *t)
 		return;
 	sum.record_dir = t->out.record_dir;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
-	sum.children = dp_run_children(&t->run, &children);
+	sum.children = dp_run_children(&t->run, &children) ? &children : NULL;
 	dp_outputs_summary(&t->out, t->options, &sum);
+	if (sum.children)
+		free((void *)(uintptr_t)children.left);
 	dp_run_summary_fini(&sum);
 }
 

@@ -24,6 +24,9 @@ int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 				return DP_EXIT_PARTIAL;
 	if (t->run.unheard || t->run.nmissing)
 		return DP_EXIT_PARTIAL;
+	for (size_t k = 0; k < t->run.nsessions; k++)
+		if (t->run.session[k]->children.nleft)
+			return DP_EXIT_PARTIAL;
 	struct dp_summary_snapshots shots;
 	return dp_snapshots_counts(&t->run, &shots) && shots.failed ? DP_EXIT_PARTIAL : 0;
 }

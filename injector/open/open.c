@@ -153,6 +153,8 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	for (size_t i = 0; i < t->nstanding; i++)
 		dp_resident_destroy(t->resident[i]);
 	free(t->resident);
+	free(t->found);
+	free(t->leftover);
 	dp_image_destroy(t->image);
 	dp_installation_fini(&t->in);
 	free(t->trap.hook);

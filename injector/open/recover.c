@@ -15,6 +15,7 @@
 #include "injector/patch/remove.h"
 #include "injector/patch/replace/replace.h"
 #include "injector/resident/resident.h"
+#include "injector/target/events/holders.h"
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
@@ -191,13 +192,80 @@ static struct dp_error *hand_over(struct dp_target *t, struct dp_groups *g)
 
 static struct dp_error *take_out_left(struct dp_target *t, const struct dp_groups *g, bool *changed)
 {
-	for (size_t i = 0; i < g->n; i++) {
+	for (size_t i = 0, k = 0; i < g->n; i++) {
 		if (g->kind[i] != DP_GROUP_LEFT)
 			continue;
 		DP_TRY(take_out(t, g->group[i]));
+		t->leftover[k++].removed = true;
 		*changed = true;
 	}
 	return NULL;
+}
+
+/* ---- what was found, for reports and for a later search of fork children ------------------------------------------------------
+ */
+
+static size_t changed_places(struct dp_target *t, const struct dp_installation *in)
+{
+	uint8_t now[sizeof(in->placed->new_bytes)];
+	size_t n = 0;
+	for (size_t i = 0; i < in->nplaced; i++) {
+		const struct dp_placed *p = &in->placed[i];
+		n += p->state != DP_SITE_RESTORED && dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) == p->len &&
+		     !memcmp(now, p->new_bytes, p->len);
+	}
+	return n;
+}
+
+static void describe_left(struct dp_target *t, const struct dp_resident *s, struct dp_leftover *ret)
+{
+	const struct dp_control *c = &s->control;
+	*ret = (struct dp_leftover){.forked = s->in.foreign, .places = changed_places(t, &s->in)};
+	for (size_t i = 0; i < s->in.nregions; i++)
+		ret->bytes += s->in.region[i].size;
+	if (!s->in.foreign || !dp_control_is_local(c))
+		return;
+	ret->fork_of = (pid_t)c->target_pid;
+	ret->fork_of_lives = c->target_pid && dp_process_start_time((pid_t)c->target_pid) == c->target_start;
+	ret->tool = c->tool_pid && dp_process_start_time((pid_t)c->tool_pid) == c->tool_start ? (pid_t)c->tool_pid : 0;
+}
+
+static struct dp_error *describe_all(struct dp_target *t, const struct dp_groups *g)
+{
+	t->leftover = calloc(g->n + 1, sizeof(*t->leftover));
+	if (!t->leftover)
+		return dp_error_nomem();
+	for (size_t i = 0; i < g->n; i++)
+		if (g->kind[i] == DP_GROUP_LEFT)
+			describe_left(t, g->group[i], &t->leftover[t->nleftovers++]);
+	return NULL;
+}
+
+/* Those of this process itself: those that it inherited are its brothers', too. */
+static void remember(struct dp_target *t, const struct dp_groups *g, enum dp_group_kind kind)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		const struct dp_resident *s = g->group[i];
+		if (g->kind[i] == kind && s->data && s->in.live)
+			t->found[t->nfound++] = (struct dp_group_at){s->data, s->data + s->data_size, s->inode};
+	}
+}
+
+static struct dp_error *take_notes(struct dp_target *t, const struct dp_groups *g)
+{
+	t->found = calloc(g->n + 1, sizeof(*t->found));
+	if (!t->found)
+		return dp_error_nomem();
+	remember(t, g, DP_GROUP_LEFT);
+	t->nfound_left = t->nfound;
+	remember(t, g, DP_GROUP_KEPT);
+	return describe_all(t, g);
+}
+
+const struct dp_leftover *dp_target_leftovers(const struct dp_target *t, size_t *n)
+{
+	*n = t->nleftovers;
+	return t->leftover;
 }
 
 /* Removes new text that a killed tool never moved into place. */
@@ -234,9 +302,10 @@ struct dp_error *dp_recover(struct dp_target *t)
 	struct dp_error *err = dp_groups_find(t, &groups);
 	if (!err) {
 		settle_all(t, &groups);
-		if (!t->options.look)
-			err = sweep_text(t, &groups);
+		err = take_notes(t, &groups);
 	}
+	if (!err && !t->options.look)
+		err = sweep_text(t, &groups);
 	if (!err)
 		err = hand_over(t, &groups);
 	if (!err && !t->options.look) {

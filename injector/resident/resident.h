@@ -23,6 +23,8 @@ struct dp_groups {
  */
 struct dp_error *dp_groups_find(struct dp_target *t, struct dp_groups *ret) DP_MUST_CHECK;
 void dp_groups_fini(struct dp_groups *groups);
+/* Was it written by a tool of our pid namespace? Else its pids mean nothing here. */
+bool dp_control_is_local(const struct dp_control *c);
 /* Accepts NULL. */
 struct dp_resident *dp_resident_destroy(struct dp_resident *s);
 

@@ -189,13 +189,18 @@ static struct dp_error *without_control(struct dp_resident *s, enum dp_group_kin
 	return NULL;
 }
 
+bool dp_control_is_local(const struct dp_control *c)
+{
+	struct stat st;
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == c->tool_ns;
+}
+
 /* Also true if the tool is in another pid namespace, where its pid cannot be checked. */
 static bool tool_lives(const struct dp_control *c)
 {
-	struct stat st;
 	if (!c->tool_pid)
 		return false;
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino != c->tool_ns)
+	if (!dp_control_is_local(c))
 		return true;
 	const uint64_t start = dp_process_start_time((pid_t)c->tool_pid);
 	return start && start == c->tool_start;

@@ -75,6 +75,8 @@ static void control_init(struct dp_target *t, const struct dp_data_layout *l, si
 	        .manifest_size = l->manifest ? DP_MANIFEST_MAX : 0,
 	        .sink = t->sink,
 	        .trap = t->in.trap,
+	        .target_pid = (uint64_t)t->process.pid,
+	        .target_start = t->process.start_time,
 	};
 	if (!t->ahead) {
 		c->pool_first = t->budget.first;

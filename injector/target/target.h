@@ -110,6 +110,12 @@ struct dp_target {
 	struct dp_drain *drain;
 	uint64_t reaped_ns; /* when slots of dead threads were last reclaimed */
 	struct dp_followers *followers; /* followers.c; NULL without options.follow */
+	/* Where groups of earlier tools are, or were, in this process: its children have them there (recover.c, children.c). */
+	struct dp_group_at *found;
+	size_t nfound;
+	size_t nfound_left; /* the first so many were removed when the target was opened */
+	struct dp_leftover *leftover;
+	size_t nleftovers;
 	/* loads.c */
 	uint32_t loads_seen; /* at the last check */
 	bool hurried;

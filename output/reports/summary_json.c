@@ -112,9 +112,20 @@ static void put_children(struct dp_buf *b, const struct dp_summary_children *c)
 {
 	if (!c)
 		return;
-	put_number(b, "followed", c->followed);
-	put_number(b, "uncleaned", c->left);
-	put_string(b, "uncleaned_why", c->left ? c->why : NULL);
+	if (c->asked)
+		put_number(b, "followed", c->followed);
+	put_number(b, "children_cleaned", c->cleaned);
+	put_key(b, ",", "children_left");
+	dp_put_str(b, "[");
+	for (size_t i = 0; i < c->nleft; i++) {
+		put_key(b, i ? ",{" : "{", "pid");
+		dp_put_dec(b, (uint64_t)c->left[i].pid);
+		put_string(b, "comm", c->left[i].comm);
+		put_string(b, "tag", c->left[i].tag);
+		put_string(b, "reason", c->left[i].why);
+		dp_put_str(b, "}");
+	}
+	dp_put_str(b, "]");
 }
 
 static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)

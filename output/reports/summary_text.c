@@ -360,18 +360,37 @@ static void put_left(struct out *o, const struct dp_summary *s)
 	dp_put_str(&o->b, "\n");
 }
 
+static const char *children(size_t n)
+{
+	return n == 1 ? "child" : "children";
+}
+
+static void put_child(struct out *o, const struct dp_summary_child *c)
+{
+	label(o, BAD, "left");
+	dp_buf_printf(&o->b, "probes in fork child %d (", c->pid);
+	cell(o, c->comm, 0);
+	dp_put_str(&o->b, "): ");
+	cell(o, c->why, 0);
+	dp_buf_printf(&o->b, " [%s]\n", c->tag);
+}
+
 static void put_children(struct out *o, const struct dp_summary_children *c)
 {
 	if (!c)
 		return;
-	label(o, "", "followed");
-	dp_buf_printf(&o->b, "%u fork %s\n", c->followed, c->followed == 1 ? "child" : "children");
-	if (!c->left)
-		return;
-	label(o, BAD, "left");
-	dp_buf_printf(&o->b, "probes stay in %u process%s; the last reason: ", c->left, c->left == 1 ? "" : "es");
-	cell(o, c->why, 0);
-	dp_put_str(&o->b, "\n");
+	if (c->asked) {
+		label(o, "", "followed");
+		dp_buf_printf(&o->b, "%u fork %s\n", c->followed, children(c->followed));
+	}
+	if (c->cleaned) {
+		label(o, "", "cleaned");
+		dp_buf_printf(&o->b, "%u fork %s, which had inherited the probes\n", c->cleaned, children(c->cleaned));
+	}
+	for (size_t i = 0; i < c->nleft && i < LISTED; i++)
+		put_child(o, &c->left[i]);
+	if (c->nleft > LISTED)
+		dp_buf_printf(&o->b, "            ... and in %zu more\n", c->nleft - LISTED);
 }
 
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)

@@ -425,12 +425,19 @@ struct dp_error *dp_session_remove(struct dp_session *s)
 	struct dp_error *first = dp_pending_remove(s);
 	struct dp_error *err = dp_target_remove(s->target, &report);
 	dp_session_note_removal(s, &report);
-	dp_target_unfollow(s->target, &s->followed);
 	dp_session_park(s);
 	if (!first)
 		return err;
 	dp_error_destroy(err);
 	return first;
+}
+
+void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data)
+{
+	dp_children_fini(&s->children);
+	dp_target_clean_children(s->target, false, stop, data, &s->children);
+	s->followed = dp_target_unfollow(s->target);
+	s->swept = true;
 }
 
 size_t dp_session_placed(const struct dp_session *s)
@@ -448,12 +455,27 @@ static void give_up_events(struct dp_session *s)
 		dp_error_destroy(dp_session_remove(s));
 }
 
+/* A run that failed or was interrupted early: the program may have forked while probes were placed. */
+static void sweep_late(struct dp_session *s)
+{
+	struct dp_remove_report ignored;
+	if (s->swept || s->kept || s->trace->dry_run || s->trace->command)
+		return;
+	dp_error_destroy(dp_target_remove(s->target, &ignored));
+	dp_session_sweep(s, NULL, NULL);
+	for (size_t i = 0; i < s->children.nleft; i++)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "fork child %d (%s) still has probes: %s", s->children.left[i].pid,
+		             s->children.left[i].comm, s->children.left[i].why->message);
+}
+
 struct dp_session *dp_session_destroy(struct dp_session *s)
 {
 	if (!s)
 		return NULL;
 	give_up_events(s);
 	dp_pending_destroy(s->pending);
+	sweep_late(s);
+	dp_children_fini(&s->children);
 	dp_session_aggs_destroy(s->answers);
 	dp_target_close(s->target);
 	dp_session_sink_fini(s);

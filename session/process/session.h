@@ -47,7 +47,9 @@ struct dp_session {
 	size_t nplanned;
 	struct dp_install_stats install;
 	struct dp_remove_report removal;
-	struct dp_follow_report followed;
+	struct dp_children children; /* what became of the text that fork children have */
+	unsigned followed;           /* how many of them recorded */
+	bool swept;                  /* they have been cleaned, as far as possible */
 	struct dp_loss *loss; /* for each probe, as last read */
 	/* Sink lttng. */
 	bool lttng, hooked;
@@ -102,6 +104,8 @@ struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
 /* Removes the probes; the rings can still be drained. */
 struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
+/* After that, if no probes were left on purpose: removes the probes that fork children inherited. `stop`: clean no more of them. */
+void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data);
 /* Adds an installation to s->install. */
 void dp_session_note_install(struct dp_session *s, const struct dp_install_stats *stats);
 /* Adds a removal to s->removal. */

@@ -210,6 +210,8 @@ struct dp_error *dp_run_remove(struct dp_run *run)
 	run->leave_ns = dp_now_ns();
 	dp_snapshots_leave(run);
 	struct dp_error *err = remove_all(run);
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_session_sweep(run->session[i], dp_run_must_leave, run);
 	run->clear_ns = dp_now_ns();
 	return err;
 }

@@ -92,17 +92,33 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->left_why = s->removal.why;
 }
 
-const struct dp_summary_children *dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
+static size_t fill_left(const struct dp_session *s, struct dp_summary_child *ret)
 {
-	*ret = (struct dp_summary_children){0};
+	const struct dp_children *c = &s->children;
+	for (size_t i = 0; i < c->nleft; i++)
+		ret[i] = (struct dp_summary_child){.pid = c->left[i].pid,
+		                                   .comm = c->left[i].comm,
+		                                   .tag = dp_tag_name(c->left[i].why->tag),
+		                                   .why = c->left[i].why->message};
+	return c->nleft;
+}
+
+bool dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
+{
+	size_t n = 0;
+	*ret = (struct dp_summary_children){.asked = run->trace->follow};
+	for (size_t i = 0; i < run->nsessions; i++)
+		n += run->session[i]->children.nleft;
+	struct dp_summary_child *left = calloc(n + 1, sizeof(*left));
+	if (!left)
+		return false;
 	for (size_t i = 0; i < run->nsessions; i++) {
-		const struct dp_follow_report *r = &run->session[i]->followed;
-		ret->followed += r->processes;
-		ret->left += r->left;
-		if (r->left)
-			ret->why = r->why;
+		ret->followed += run->session[i]->followed;
+		ret->cleaned += run->session[i]->children.cleaned;
+		ret->nleft += fill_left(run->session[i], &left[ret->nleft]);
 	}
-	return run->trace->follow ? ret : NULL;
+	ret->left = left;
+	return true;
 }
 
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)

@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the fork children of a target, and cleans them in the end (decision 0037).
+ * Which fork children of a target record, and which of them have ended (decision 0037). open/children.c cleans them in the end.
  *
- * They are known by the control page and the private region, which each has at the target's random addresses: the latter is empty,
- * or has the number by which its slots are known. Process ids in rings are for display only: they are of the child's own
- * namespace, and the child wrote them.
+ * They are known by the control page and the private region (holders.c): the latter is empty, or has the number by which its slots
+ * are known. Process ids in rings are for display only: they are of the child's own namespace, and the child wrote them.
  * A slot is given away only when no process has its number, so a process that cannot be read must not be overlooked.
  */
 #include "injector/target/events/followers.h"
 
 #include "injector/ring/drain.h"
+#include "injector/target/events/holders.h"
 #include "injector/tracee/proc/proc.h"
 
-#include "base/cleanup.h"
-
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
 
 #define INSPECT_NS UINT64_C(50000000)
-#define CLEAN_NS   UINT64_C(10000000000)
-#define ROUND_NS   5000000L
 
 struct follower {
 	pid_t pid;
@@ -34,7 +24,7 @@ struct follower {
 };
 
 struct dp_followers {
-	uint64_t data, private; /* addresses in each of them */
+	struct dp_group_at at;
 	struct follower *item;
 	size_t n, cap;
 	uint32_t joined;   /* numbers above it were taken after the inspection began */
@@ -80,60 +70,11 @@ static bool add(struct dp_followers *f, struct follower one)
 	return true;
 }
 
-struct page {
-	uint64_t magic, private;  /* of struct dp_control */
-	uint64_t live, process;   /* of struct dp_agent */
-};
-
-/* 0, or errno. */
-static int read_page(const struct dp_followers *f, pid_t tid, struct page *ret)
+static bool add_holder(const struct dp_holder *h, void *data)
 {
-	const uint64_t at[] = {f->data + offsetof(struct dp_control, magic), f->data + offsetof(struct dp_control, private_addr),
-	                       f->private + offsetof(struct dp_agent, live), f->private + offsetof(struct dp_agent, process)};
-	struct iovec here = {ret, sizeof(*ret)}, there[4];
-	for (int i = 0; i < 4; i++)
-		there[i] = (struct iovec){(void *)(uintptr_t)at[i], sizeof(uint64_t)};
-	const ssize_t got = process_vm_readv(tid, &here, 1, there, 4, 0);
-	if (got < 0)
-		return errno;
-	return got == (ssize_t)sizeof(*ret) && ret->magic == DP_MAGIC && ret->private == f->private ? 0 : EFAULT;
-}
-
-/* A first thread that has ended has no memory any more; the others have. */
-static int read_any(const struct dp_followers *f, pid_t pid, struct page *ret)
-{
-	struct dp_tids tids;
-	int err = read_page(f, pid, ret);
-	if (err != ESRCH)
-		return err;
-	if (!dp_proc_tids(pid, &tids))
-		return ENOMEM;
-	for (size_t i = 0; err == ESRCH && i < tids.n; i++)
-		if (tids.tid[i] != pid)
-			err = read_page(f, tids.tid[i], ret);
-	free(tids.tid);
-	return err;
-}
-
-static bool inspect_one(struct dp_followers *f, pid_t pid)
-{
-	struct page page = {0};
-	const int err = read_any(f, pid, &page);
-	if (err == ESRCH || err == EFAULT)
-		return true;
-	if (err)
-		return add(f, (struct follower){.pid = pid, .unreadable = true});
-	if (page.live && page.live != DP_JOINED)
+	if (h->live && h->live != DP_JOINED)
 		return true; /* the target itself, through a vfork child */
-	return add(f, (struct follower){.pid = pid, .process = page.live ? (uint32_t)page.process : 0});
-}
-
-static bool inspect_if_other(pid_t pid, void *data)
-{
-	struct dp_target *t = data;
-	if (pid != t->process.pid && pid != getpid())
-		t->followers->incomplete |= !inspect_one(t->followers, pid);
-	return true;
+	return add(data, (struct follower){.pid = h->pid, .process = h->live ? h->process : 0, .unreadable = h->unreadable});
 }
 
 static void inspect(struct dp_target *t)
@@ -141,8 +82,7 @@ static void inspect(struct dp_target *t)
 	struct dp_followers *f = t->followers;
 	f->n = 0;
 	f->joined = __atomic_load_n(&page_of(t)->joined, __ATOMIC_SEQ_CST);
-	f->incomplete = false;
-	f->incomplete |= !dp_proc_each(inspect_if_other, t);
+	f->incomplete = !dp_holders_find(&f->at, t->process.pid, add_holder, f);
 }
 
 void dp_followers_inspect(struct dp_target *t)
@@ -212,8 +152,7 @@ struct dp_error *dp_followers_begin(struct dp_target *t)
 	t->followers = calloc(1, sizeof(*t->followers));
 	if (!t->followers)
 		return dp_error_nomem();
-	t->followers->data = t->in.region[DP_REGION_DATA].addr;
-	t->followers->private = t->in.private.addr;
+	t->followers->at = (struct dp_group_at){.data = t->in.region[DP_REGION_DATA].addr, .private = t->in.private.addr};
 	page->identity = t->runtime.identity;
 	page->tid_offset = t->runtime.tid_offset;
 	page->unwind = t->in.region[DP_REGION_TABLES].size ? t->in.region[DP_REGION_TABLES].addr : 0;
@@ -250,61 +189,10 @@ bool dp_target_followed(struct dp_target *t)
 	return f->any;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------------------------- */
-
-struct cleaning {
-	struct dp_target *t;
-	struct dp_follow_report *report;
-	uint64_t until_ns;
-};
-
-/* What dp_target_open() does with the leftover of a fork. False: try again later. */
-static bool clean_one(const struct cleaning *c, pid_t pid)
+unsigned dp_target_unfollow(struct dp_target *t)
 {
-	struct dp_target_options options = c->t->options;
-	struct dp_target *child = NULL;
-	options.follow = options.gates = false;
-	options.progress = NULL;
-	struct dp_error *err = dp_target_open(pid, &options, &child);
-	if (err)
-		snprintf(c->report->why, sizeof(c->report->why), "process %d: %s", pid, err->message);
-	dp_target_close(child);
-	const bool done = !err;
-	dp_error_destroy(err);
-	return done;
-}
-
-/* One round over those that are there now. True if there was none. */
-static bool clean_round(const struct cleaning *c)
-{
-	const struct dp_followers *f = c->t->followers;
-	size_t found = 0;
-	inspect(c->t);
-	c->report->left = 0;
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->item[i].unreadable)
-			continue;
-		found++;
-		if (dp_now_ns() >= c->until_ns) {
-			snprintf(c->report->why, sizeof(c->report->why), "process %d: there was no time left", f->item[i].pid);
-			c->report->left++;
-		} else if (clean_one(c, f->item[i].pid)) {
-			c->report->cleaned++;
-		} else {
-			c->report->left++;
-		}
-	}
-	return !found;
-}
-
-void dp_target_unfollow(struct dp_target *t, struct dp_follow_report *report)
-{
-	const struct cleaning c = {t, report, dp_now_ns() + CLEAN_NS};
-	*report = (struct dp_follow_report){0};
 	if (!t->followers || !t->data)
-		return;
-	while (!clean_round(&c) && dp_now_ns() < c.until_ns)
-		nanosleep(&(struct timespec){.tv_nsec = ROUND_NS}, NULL);
+		return 0;
 	__atomic_store_n(&page_of(t)->on, 0, __ATOMIC_SEQ_CST);
-	report->processes = __atomic_load_n(&page_of(t)->processes, __ATOMIC_RELAXED);
+	return __atomic_load_n(&page_of(t)->processes, __ATOMIC_RELAXED);
 }

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process holds a group's memory if the control page is at its address and names the private region at its own. Reading both is
+ * one system call for each process (process_vm_readv), which needs no descriptor: 6 us, so 12 ms with 2,000 processes.
+ */
+#include "injector/target/events/holders.h"
+
+#include "agent/abi.h"
+#include "injector/tracee/proc/proc.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct page {
+	uint64_t magic, private; /* of struct dp_control */
+	uint64_t live, process;  /* of struct dp_agent */
+};
+
+/* 0, or errno. */
+static int read_page(const struct dp_group_at *g, pid_t tid, struct page *ret)
+{
+	const uint64_t at[] = {g->data + offsetof(struct dp_control, magic), g->data + offsetof(struct dp_control, private_addr),
+	                       g->private + offsetof(struct dp_agent, live), g->private + offsetof(struct dp_agent, process)};
+	struct iovec here = {ret, sizeof(*ret)}, there[4];
+	for (int i = 0; i < 4; i++)
+		there[i] = (struct iovec){(void *)(uintptr_t)at[i], sizeof(uint64_t)};
+	const ssize_t got = process_vm_readv(tid, &here, 1, there, 4, 0);
+	if (got < 0)
+		return errno;
+	return got == (ssize_t)sizeof(*ret) && ret->magic == DP_MAGIC && ret->private == g->private ? 0 : EFAULT;
+}
+
+/* The directory's link count tells without opening it: two, and one for each thread. */
+static bool has_threads(pid_t pid)
+{
+	char path[48];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return !stat(path, &st) && st.st_nlink > 3;
+}
+
+/* A first thread that has ended has no memory any more; the others have. Kernel threads and zombies have none either. */
+static int read_any(const struct dp_group_at *g, pid_t pid, struct page *ret)
+{
+	struct dp_tids tids;
+	int err = read_page(g, pid, ret);
+	if (err != ESRCH || !has_threads(pid))
+		return err;
+	if (!dp_proc_tids(pid, &tids))
+		return ENOMEM;
+	for (size_t i = 0; err == ESRCH && i < tids.n; i++)
+		if (tids.tid[i] != pid)
+			err = read_page(g, tids.tid[i], ret);
+	free(tids.tid);
+	return err;
+}
+
+static bool inspect_one(const struct dp_group_at *at, pid_t pid, dp_holder_fn found, void *data)
+{
+	struct page page = {0};
+	const int err = read_any(at, pid, &page);
+	if (err == ESRCH || err == EFAULT)
+		return true;
+	if (err)
+		return found(&(struct dp_holder){.pid = pid, .unreadable = true}, data);
+	return found(&(struct dp_holder){.pid = pid, .live = page.live, .process = (uint32_t)page.process}, data);
+}
+
+bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn found, void *data)
+{
+	dp_auto_closedir DIR *proc = opendir("/proc");
+	bool complete = proc;
+	for (const struct dirent *e; proc && (e = readdir(proc));) {
+		const pid_t pid = (pid_t)atoi(e->d_name);
+		if (pid > 0 && pid != except && pid != getpid())
+			complete &= inspect_one(at, pid, found, data);
+	}
+	return complete;
+}
+
+/* The first thread that still has memory shows the mappings. */
+static bool slurp_maps(pid_t pid, struct dp_buf *b)
+{
+	struct dp_tids tids;
+	bool read = dp_proc_slurp(b, "/proc/%d/maps", pid) && b->len;
+	if (read || !dp_proc_tids(pid, &tids))
+		return read;
+	for (size_t i = 0; !read && i < tids.n; i++)
+		read = dp_proc_slurp(b, "/proc/%d/task/%d/maps", pid, tids.tid[i]) && b->len;
+	free(tids.tid);
+	return read;
+}
+
+bool dp_holder_has_inode(pid_t pid, const struct dp_group_at *at)
+{
+	struct dp_buf b;
+	uint64_t from, to, inode;
+	bool has = false;
+	dp_buf_init(&b);
+	const char *line = slurp_maps(pid, &b) ? dp_buf_str(&b) : NULL;
+	for (; line && *line && !has; line = strchr(line, '\n'), line += line != NULL)
+		has = sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %*s %" SCNu64, &from, &to, &inode) == 3 && from <= at->data &&
+		      at->data < to && inode == at->inode;
+	dp_buf_fini(&b);
+	return has;
+}

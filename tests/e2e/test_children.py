@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""What forks leave behind: children that carry probes, at the end of a run, of resident probes, and of a killed tool."""
+
+import contextlib
+import os
+import signal
+
+from harness import EXIT_PARTIAL, NOBODY, Case, armed, children, main, maps, needs, needs_root, objects, status, tool, wait_until
+from servers import Nginx
+
+
+def holders(session):
+    """Its processes that have memory of dynprobe."""
+    found = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == session and any(m.is_ours for m in maps(pid)):
+                found.append(pid)
+    return found
+
+
+class Brood(Case):
+    def brood(self, mode, n=4, **kw):
+        t = self.target("brood" if "path" not in kw else kw.pop("path"), mode, n, start_new_session=True, **kw)
+
+        def end():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(t.pid, signal.SIGKILL)
+
+        self.addCleanup(end)
+        return t
+
+    def grow(self, t, n=4):
+        """Lets it fork; returns the children."""
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: "GROWN" in t.output(), what="children")
+        found = children(t.pid)
+        self.assertEqual(len(found), n)
+        return found
+
+    def assert_all_clean(self, t, young):
+        for pid in [t.pid, *young]:
+            self.assert_clean(pid)
+        self.assertEqual(holders(t.pid), [])
+
+
+class Runs(Brood):
+    def run_and_grow(self, mode, n=4, *options, **kw):
+        t = self.brood(mode, n, **kw)
+        p = self.start_attached(t, "--function", "foo", *options)
+        return t, p, self.grow(t, n)
+
+    def test_interrupt_cleans_children_that_hit_and_those_that_did_not(self):
+        for mode in ("work", "idle"):
+            t, p, young = self.run_and_grow(mode)
+            r = self.finish(p)
+            self.assert_ok(r)
+            self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (4, []))
+            self.assert_all_clean(t, young)
+            self.let_run(t)
+            self.assert_result_ok(t)
+
+    def test_other_ends_of_a_run(self):
+        for options in (("-n", 2000), ("-d", 2)):
+            t, p, young = self.run_and_grow("work", 4, *options)
+            r = self.finish(p, None)
+            self.assert_ok(r)
+            self.assertEqual(r.summary["children_cleaned"], 4)
+            self.assert_all_clean(t, young)
+            self.assert_result_ok(t)
+
+    def test_children_outlive_the_target(self):
+        t = self.brood("orphans")
+        p = self.start_attached(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assertEqual((r.summary["ended_by"], r.summary["children_cleaned"]), ("target exited", 4))
+        self.assertEqual(holders(t.pid), [])
+        os.killpg(t.pid, signal.SIGTERM)
+        wait_until(lambda: t.output().count("WORKER") == 4, what="the results of four children")
+        self.assertEqual(t.output().count("OK"), 4)
+
+    def test_text_summary_says_it(self):
+        t = self.brood("work")
+        p = self.start_attached(t, "--function", "foo", json_events=False)
+        self.grow(t)
+        r = self.finish(p)
+        self.assertRegex(r.err, r"cleaned +4 fork children, which had inherited the probes")
+        self.assert_result_ok(t)
+
+    def test_two_hundred_children(self):
+        t, p, young = self.run_and_grow("idle", 200)
+        r = self.finish(p)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (200, []))
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_children_that_are_stopped_stay_stopped(self):
+        t, p, young = self.run_and_grow("work")
+        for pid in young:
+            os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: all(status(pid, "State")[0] == "T" for pid in young), what="stopped children")
+        r = self.finish(p)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (4, []))
+        self.assertEqual([status(pid, "State")[0] for pid in young], ["T"] * 4)
+        self.assert_all_clean(t, young)
+        for pid in young:
+            os.kill(pid, signal.SIGCONT)
+        self.assert_result_ok(t)
+
+    @needs("strace")
+    def test_traced_child_is_named_and_the_others_are_cleaned(self):
+        t, p, young = self.run_and_grow("work")
+        tracer = self.spawn("strace", "-qq", "-o", os.devnull, "-p", young[1])
+        wait_until(lambda: status(young[1], "TracerPid") == str(tracer.pid), what="strace to attach")
+        r = self.finish(p)
+        self.assert_ok(r, EXIT_PARTIAL)
+        self.assertEqual(r.summary["children_cleaned"], 3)
+        [left] = r.summary["children_left"]
+        self.assertEqual((left["pid"], left["comm"], left["tag"]), (young[1], "brood", "DP-TRACED"))
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        self.assertTrue(armed(young[1]))
+        self.assertIn(f"fork of {t.pid}", tool("detach", "--pid", young[1], status=0).stderr)
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_child_that_waits_for_its_vfork_child(self):
+        t, p, young = self.run_and_grow("vfork", 2)
+        wait_until(lambda: all(children(pid) for pid in young), what="vfork children")
+        r = self.finish(p)
+        self.assert_ok(r, EXIT_PARTIAL)
+        self.assertEqual({(x["pid"], x["tag"]) for x in r.summary["children_left"]}, {(pid, "DP-VFORK") for pid in young})
+        self.assert_result_ok(t)
+
+    @needs_root
+    def test_child_in_a_pid_namespace_of_its_own(self):
+        t, p, young = self.run_and_grow("namespace", 1)
+        r = self.finish(p)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (1, []))
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    @needs_root
+    def test_children_of_another_user(self):
+        t, p, young = self.run_and_grow("nobody")
+        wait_until(lambda: all(status(pid, "Uid").startswith("65534") for pid in young), what="another user")
+        r = self.finish(p)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (4, []))
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    @needs_root
+    def test_user_without_privileges_is_told_of_children_that_may_not_be_read(self):
+        brood, binary = self.for_nobody("brood"), self.for_nobody("dynprobe")
+        for mode, cleaned in (("work", 4), ("hidden", 0)):
+            t = self.brood(mode, path=brood, prefix=NOBODY)
+            p = self.spawn(*NOBODY, binary, "--no-record", "-f", "json", "-o", self.path(mode), "--pid", t.pid, "--function", "foo")
+            wait_until(lambda: p.poll() is not None or armed(t.pid), what="probes")  # noqa: B023
+            young = self.grow(t)
+            wait_until(lambda: all(os.stat(f"/proc/{pid}/maps").st_uid == (0 if mode == "hidden" else 65534) for pid in young), what="their mode")  # noqa: B023
+            p.send_signal(signal.SIGINT)
+            p.wait(60)
+            with open(self.path(mode)) as f:
+                summary = [x for x in objects(f.read()) if x["type"] == "summary"][0]
+            self.assertEqual(summary["children_cleaned"], cleaned)
+            self.assertEqual([x["tag"] for x in summary["children_left"]], ["DP-PERMISSION"] * (4 - cleaned))
+            tool("detach", *(f"--pid={pid}" for pid in young), status=0)  # as root
+            self.assert_all_clean(t, young)
+            self.assert_result_ok(t)
+
+    def test_storm_of_short_children_ends_and_goes_on_right(self):
+        t = self.brood("storm", 3)
+        p = self.start_attached(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: "GROWN" in t.output(), what="children")
+        self.finish(p)
+        self.let_run(t)
+        self.assert_result_ok(t)
+        self.assertEqual(holders(t.pid), [])
+
+    @needs("nginx")
+    @needs_root
+    def test_nginx_reloaded_under_load(self):
+        server = Nginx(self)
+        master = server.process.pid
+        old = children(master)
+        p = self.start("--pid", master, "--function", "libc.so.6!str*", "--function", "ngx_*")
+        self.await_armed(p, master)
+        os.kill(master, signal.SIGHUP)
+        wait_until(lambda: len(children(master)) == 2 and not set(old) & set(children(master)), what="new workers")
+        young = children(master)
+        self.assertTrue(all(armed(pid) for pid in young))
+        before = server.answers
+        r = self.finish(p)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (2, []))
+        for pid in [master, *young]:
+            self.assert_clean(pid)
+        wait_until(lambda: server.answers > before + 50 or server.wrong, what="answers")
+        self.assertEqual(server.wrong, [])
+        server.end()
+
+
+if __name__ == "__main__":
+    main()
