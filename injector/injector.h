@@ -292,6 +292,8 @@ struct dp_children {
  */
 void dp_target_clean_children(struct dp_target *t, bool resident, bool (*stop)(void *data), void *data, struct dp_children *ret);
 void dp_children_fini(struct dp_children *c);
+/* The same processes, without a change; malloc'ed. NULL without memory. */
+pid_t *dp_target_children(struct dp_target *t, size_t *n);
 
 /* ---- probes that outlive the tool (resident.c, keep.c) --------------------------------------------------------------------- */
 

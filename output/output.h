@@ -132,15 +132,22 @@ struct dp_listing_probe {
 	uint64_t addr;       /* 0 if removed */
 	struct dp_summary_probe loss; /* the lost_ members */
 };
+struct dp_leftover; /* injector/injector.h */
 struct dp_listing { /* one process */
 	pid_t pid;
 	const char *comm;
 	const struct dp_listing_probe *probe;
 	size_t n;
+	const struct dp_leftover *leftover;
+	size_t nleftovers;
 	const char *trouble; /* what is unknown about this process and why, or NULL */
 };
 /* Text from the process's memory is escaped for terminals. */
 void dp_listing_text(const struct dp_listing *l, FILE *to);
 void dp_listing_json(const struct dp_listing *l, FILE *to); /* one line, {"type":"status",...} */
+/* "a fork of 12, which has ended" or "a dynprobe that was killed"; and "12 changed places of text, 604 KiB". */
+#define DP_LEFTOVER_SIZE 128u
+void dp_leftover_origin(const struct dp_leftover *l, char ret[DP_LEFTOVER_SIZE]);
+void dp_leftover_extent(const struct dp_leftover *l, char ret[DP_LEFTOVER_SIZE]);
 
 #endif

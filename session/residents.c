@@ -139,6 +139,12 @@ static struct dp_error *no_probe(struct dp_residents *left, const char *pattern)
 	const char *comm = dp_target_comm(left->target);
 	if (err)
 		return err;
+	size_t n;
+	const struct dp_leftover *leftover = dp_target_leftovers(left->target, &n);
+	if ((!there || !*there) && n && leftover->forked)
+		return dp_error(DP_TAG_NO_PROBE,
+		                "no probes were left in %d (%s), which is a fork of a probed process; what it inherited %s", pid,
+		                comm, leftover->removed ? "has been removed" : "records nothing, and dynprobe detach removes it");
 	if (!there || !*there)
 		return dp_error(DP_TAG_NO_PROBE, "no probes were left in %d (%s)", pid, comm);
 	return dp_error(DP_TAG_NO_PROBE, "no probe '%s' was left in %d (%s); there are: %s", pattern, pid, comm, there);

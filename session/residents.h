@@ -18,6 +18,7 @@ struct dp_residents {
 	struct dp_target *target;
 	struct dp_residents_group *group;
 	size_t n;
+	bool partial; /* a command could not do all of its work; it has said so */
 };
 
 /*

@@ -2,6 +2,7 @@
 /* remove and detach: restore the text. Events of LTTng are parked: its sink stays in the process, idle. */
 #include "cli/commands/command.h"
 #include "cli/commands/residents_each.h"
+#include "output/output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,15 +53,51 @@ static void say_removed(const struct dp_residents *left, const char *names, cons
 	        dp_target_comm(left->target), names ? names : "", sum->pause_ns / 1000);
 }
 
+/* What opening the process has removed. True if there was anything. */
+static bool say_leftovers(const struct dp_residents *left)
+{
+	size_t n;
+	const struct dp_leftover *l = dp_target_leftovers(left->target, &n);
+	for (size_t i = 0; i < n; i++) {
+		char origin[DP_LEFTOVER_SIZE], extent[DP_LEFTOVER_SIZE];
+		dp_leftover_origin(&l[i], origin);
+		dp_leftover_extent(&l[i], extent);
+		fprintf(stderr, "dynprobe: removed from %d (%s) the leftover of %s: %s\n", dp_target_pid(left->target),
+		        dp_target_comm(left->target), origin, extent);
+	}
+	return n;
+}
+
+/* fork() copies patched text: removes it from the children as well. */
+static void clean_children(struct dp_residents *left)
+{
+	struct dp_children c;
+	dp_target_clean_children(left->target, true, NULL, NULL, &c);
+	if (c.cleaned)
+		fprintf(stderr, "dynprobe: removed from %u fork %s of %d (%s), too\n", c.cleaned,
+		        c.cleaned == 1 ? "child" : "children", dp_target_pid(left->target), dp_target_comm(left->target));
+	for (size_t i = 0; i < c.nleft; i++)
+		fprintf(stderr, "dynprobe: fork child %d (%s) still has the probes of %d: %s [%s]\n", c.left[i].pid,
+		        c.left[i].comm, dp_target_pid(left->target), c.left[i].why->message, dp_tag_name(c.left[i].why->tag));
+	left->partial |= c.nleft;
+	dp_children_fini(&c);
+}
+
 static struct dp_error *remove_named(const struct dp_options *options, struct dp_residents *left)
 {
 	struct dp_remove_report sum = {0};
+	const bool leftovers = say_leftovers(left);
+	if (!left->n && leftovers) { /* whose names are its parent's; none of them is left */
+		clean_children(left);
+		return NULL;
+	}
 	DP_TRY(dp_residents_choose(left, options->name, options->nnames));
 	dp_auto_free char *names = dp_residents_chosen(left);
 	for (size_t k = 0; k < left->n; k++)
 		if (any_chosen(&left->group[k]))
 			DP_TRY(remove_group(left, &left->group[k], left->group[k].chosen, &sum));
 	say_removed(left, names, &sum);
+	clean_children(left);
 	return NULL;
 }
 
@@ -69,9 +106,12 @@ static struct dp_error *remove_all(const struct dp_options *options, struct dp_r
 {
 	struct dp_remove_report sum = {0};
 	(void)options;
+	const bool leftovers = say_leftovers(left);
 	if (!left->n) {
-		fprintf(stderr, "dynprobe: no resident probes in %d (%s)\n", dp_target_pid(left->target),
-		        dp_target_comm(left->target));
+		if (!leftovers)
+			fprintf(stderr, "dynprobe: no resident probes in %d (%s)\n", dp_target_pid(left->target),
+			        dp_target_comm(left->target));
+		clean_children(left);
 		return NULL;
 	}
 	for (size_t k = 0; k < left->n; k++)
@@ -81,6 +121,7 @@ static struct dp_error *remove_all(const struct dp_options *options, struct dp_r
 	for (size_t k = 0; k < left->n; k++)
 		DP_TRY(remove_group(left, &left->group[k], NULL, &sum));
 	say_removed(left, names, &sum);
+	clean_children(left);
 	return NULL;
 }
 

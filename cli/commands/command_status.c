@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* status: lists resident probes. Reads the processes; stops and changes nothing. */
+/* status: lists resident probes, and what forks and killed tools left. Reads the processes; stops and changes nothing. */
 #include "cli/commands/command.h"
 #include "cli/commands/residents_each.h"
 #include "injector/tracee/proc/proc.h"
@@ -79,8 +79,16 @@ static struct dp_error *show(const struct dp_options *options, struct dp_residen
 		}
 	}
 	l.probe = probe;
+	l.leftover = dp_target_leftovers(left->target, &l.nleftovers);
 	print(options, &l);
 	return NULL;
+}
+
+static bool has_any(const struct dp_residents *left)
+{
+	size_t n;
+	dp_target_leftovers(left->target, &n);
+	return left->n || n;
 }
 
 /* Does the process map memory of dynprobe, as far as we may read? */
@@ -114,7 +122,7 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 	struct dp_residents left = {0};
 	char comm[64]; /* sanitized: the process chose it */
 	struct dp_error *err = dp_residents_open(&options->trace, pid, true, &left);
-	if (!err && left.n)
+	if (!err && has_any(&left))
 		err = show(options, &left);
 	const bool ended = err && (err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_GONE);
 	dp_proc_comm(pid, comm, sizeof(comm));
@@ -134,6 +142,17 @@ static bool show_one(pid_t pid, void *data)
 	return true;
 }
 
+/* The process, and below it the fork children that carry its probes. */
+static struct dp_error *show_family(const struct dp_options *options, struct dp_residents *left)
+{
+	size_t n;
+	DP_TRY(show(options, left));
+	dp_auto_free pid_t *child = dp_target_children(left->target, &n);
+	for (size_t i = 0; i < n; i++)
+		show_if_any(options, child[i]);
+	return child ? NULL : dp_error_nomem();
+}
+
 static struct dp_error *show_all(const struct dp_options *options)
 {
 	return dp_proc_each(show_one, (void *)(uintptr_t)options) ? NULL : dp_error_sys(DP_TAG_SYS, "opening /proc");
@@ -142,7 +161,7 @@ static struct dp_error *show_all(const struct dp_options *options)
 int dp_command_status(const struct dp_options *options)
 {
 	if (options->trace.npids)
-		return dp_residents_each(options, true, show);
+		return dp_residents_each(options, true, show_family);
 	struct dp_error *err = show_all(options);
 	const int status = err ? DP_EXIT_FAILURE : 0;
 	dp_error_print(err, stderr);

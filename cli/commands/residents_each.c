@@ -13,7 +13,7 @@ static bool on_progress(bool removing, size_t done, size_t of, void *data)
 	return false;
 }
 
-static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_residents_fn act)
+static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_residents_fn act, bool *partial)
 {
 	struct dp_residents left;
 	struct dp_trace_spec trace = options->trace;
@@ -27,6 +27,7 @@ static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_re
 	dp_progress_clear();
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
+	*partial |= left.partial;
 	dp_residents_close(&left);
 	return failed;
 }
@@ -44,16 +45,17 @@ static int interrupted(const struct dp_options *options, size_t next)
 int dp_residents_each(const struct dp_options *options, bool look, dp_residents_fn act)
 {
 	size_t failed = 0;
+	bool partial = false;
 	int fd = -1;
 	struct dp_error *err = look ? NULL : dp_signals_open(&fd);
 	dp_error_destroy(err); /* without it a signal ends dynprobe in the middle, and the next one removes the rest */
 	dp_progress_on(!look && !options->quiet);
 	for (size_t i = 0; i < options->trace.npids; i++) {
-		failed += act_in(options, options->trace.pid[i], look, act);
+		failed += act_in(options, options->trace.pid[i], look, act, &partial);
 		const int sig = interrupted(options, i + 1);
 		if (sig)
 			return 128 + sig;
 	}
 	dp_progress_on(false);
-	return !failed ? 0 : failed == options->trace.npids ? DP_EXIT_FAILURE : DP_EXIT_PARTIAL;
+	return !failed && !partial ? 0 : failed == options->trace.npids ? DP_EXIT_FAILURE : DP_EXIT_PARTIAL;
 }

@@ -208,6 +208,18 @@ void dp_target_clean_children(struct dp_target *t, bool resident, bool (*stop)(v
 	free(c.child);
 }
 
+pid_t *dp_target_children(struct dp_target *t, size_t *n)
+{
+	struct cleaning c = {.t = t, .born_after = UINT64_MAX};
+	search_all(&c, true);
+	pid_t *ret = malloc((c.n + 1) * sizeof(*ret));
+	*n = ret ? c.n : 0;
+	for (size_t i = 0; i < *n; i++)
+		ret[i] = c.child[i].pid;
+	free(c.child);
+	return ret;
+}
+
 void dp_children_fini(struct dp_children *c)
 {
 	for (size_t i = 0; i < c->nleft; i++)

@@ -3,6 +3,8 @@
 #include "output/format/put.h"
 #include "output/reports/summary.h"
 
+#include "injector/injector.h"
+
 static void put_contexts(struct dp_buf *b, const struct dp_listing_probe *p)
 {
 	dp_put_str(b, ",\"contexts\":[");
@@ -36,6 +38,34 @@ static void put_probe(struct dp_buf *b, const struct dp_listing_probe *p)
 	dp_put_str(b, "}}");
 }
 
+/* null for 0 */
+static void put_pid(struct dp_buf *b, const char *key, pid_t pid)
+{
+	dp_put_str(b, key);
+	if (pid)
+		dp_put_dec(b, (uint64_t)pid);
+	else
+		dp_put_str(b, "null");
+}
+
+static void put_leftovers(struct dp_buf *b, const struct dp_listing *l)
+{
+	dp_put_str(b, ",\"leftovers\":[");
+	for (size_t i = 0; i < l->nleftovers; i++) {
+		const struct dp_leftover *o = &l->leftover[i];
+		dp_put_json_member(b, i ? ",{" : "{", "of", o->forked ? "fork" : "killed");
+		put_pid(b, ",\"fork_of\":", o->fork_of);
+		dp_put_str(b, o->fork_of_lives ? ",\"fork_of_lives\":true" : ",\"fork_of_lives\":false");
+		put_pid(b, ",\"tool\":", o->tool);
+		dp_put_str(b, ",\"places\":");
+		dp_put_dec(b, o->places);
+		dp_put_str(b, ",\"bytes\":");
+		dp_put_dec(b, o->bytes);
+		dp_put_str(b, "}");
+	}
+	dp_put_str(b, "]");
+}
+
 void dp_listing_json(const struct dp_listing *l, FILE *to)
 {
 	struct dp_buf b = {0};
@@ -48,7 +78,9 @@ void dp_listing_json(const struct dp_listing *l, FILE *to)
 		dp_put_str(&b, i ? "," : "");
 		put_probe(&b, &l->probe[i]);
 	}
-	dp_put_str(&b, "]}\n");
+	dp_put_str(&b, "]");
+	put_leftovers(&b, l);
+	dp_put_str(&b, "}\n");
 	fwrite(dp_buf_str(&b), 1, b.len, to);
 	dp_buf_fini(&b);
 }

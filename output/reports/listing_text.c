@@ -3,6 +3,8 @@
 #include "output/format/put.h"
 #include "output/reports/summary.h"
 
+#include "injector/injector.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,6 +68,40 @@ static void put_probe(struct dp_buf *b, const struct dp_listing_probe *p, size_t
 	put_losses(b, p);
 }
 
+void dp_leftover_origin(const struct dp_leftover *l, char ret[DP_LEFTOVER_SIZE])
+{
+	if (!l->forked)
+		snprintf(ret, DP_LEFTOVER_SIZE, "a dynprobe that was killed");
+	else if (!l->fork_of)
+		snprintf(ret, DP_LEFTOVER_SIZE, "a fork of a probed process");
+	else if (l->tool && l->fork_of_lives)
+		snprintf(ret, DP_LEFTOVER_SIZE, "a fork of %d, which dynprobe (%d) is probing", l->fork_of, l->tool);
+	else
+		snprintf(ret, DP_LEFTOVER_SIZE, "a fork of %d%s", l->fork_of, l->fork_of_lives ? "" : ", which has ended");
+}
+
+void dp_leftover_extent(const struct dp_leftover *l, char ret[DP_LEFTOVER_SIZE])
+{
+	snprintf(ret, DP_LEFTOVER_SIZE, "%zu changed place%s of text, %" PRIu64 " KiB", l->places, l->places == 1 ? "" : "s",
+	         l->bytes >> 10);
+}
+
+static void put_leftover(struct dp_buf *b, const struct dp_leftover *l)
+{
+	char origin[DP_LEFTOVER_SIZE], extent[DP_LEFTOVER_SIZE];
+	dp_leftover_origin(l, origin);
+	dp_leftover_extent(l, extent);
+	dp_buf_printf(b, "leftover of %s: %s\n", origin, extent);
+}
+
+static void put_leftovers(struct dp_buf *b, const struct dp_listing *l)
+{
+	for (size_t i = 0; i < l->nleftovers; i++) {
+		dp_put_str(b, "  ");
+		put_leftover(b, &l->leftover[i]);
+	}
+}
+
 void dp_listing_text(const struct dp_listing *l, FILE *to)
 {
 	struct dp_buf b = {0};
@@ -87,6 +123,7 @@ void dp_listing_text(const struct dp_listing *l, FILE *to)
 	for (size_t i = 0; i < l->n; i++)
 		if (l->probe[i].addr)
 			put_probe(&b, &l->probe[i], width);
+	put_leftovers(&b, l);
 	fwrite(dp_buf_str(&b), 1, b.len, to);
 	dp_buf_fini(&b);
 }

@@ -202,5 +202,141 @@ class Runs(Brood):
         server.end()
 
 
+class Residents(Brood):
+    def left_in(self, *pids):
+        """What status lists as leftovers: {pid: [(of, fork_of, fork_of_lives)]}."""
+        args = [f"--pid={pid}" for pid in pids]
+        found = {}
+        for x in objects(tool("status", "-f", "json", *args, status=0).stdout):
+            if x["leftovers"]:
+                found[x["pid"]] = [(o["of"], o["fork_of"], o["fork_of_lives"]) for o in x["leftovers"]]
+        return found
+
+    def attached(self, mode="work", n=4, **kw):
+        t = self.brood(mode, n, **kw)
+        tool("attach", "--pid", t.pid, "--function", "foo", "--function", "main", status=0)
+        return t, self.grow(t, n) if mode != "orphans" else None
+
+    def test_status_lists_children_below_the_process_and_by_themselves(self):
+        t, young = self.attached()
+        wanted = {pid: [("fork", t.pid, True)] for pid in young}
+        self.assertEqual(self.left_in(t.pid), wanted)
+        self.assertEqual(self.left_in(young[2]), {young[2]: wanted[young[2]]})
+        everywhere = self.left_in()
+        self.assertEqual({pid: everywhere.get(pid) for pid in young}, wanted)
+        text = tool("status", "--pid", t.pid, status=0).stdout
+        self.assertRegex(text, rf"{t.pid} brood: 2 probes")
+        self.assertRegex(text, rf"{young[0]} brood: 0 probes\n  leftover of a fork of {t.pid}: 2 changed places of text, \d+ KiB")
+        self.assertTrue(all(map(armed, young)), "status changes nothing")
+        tool("detach", "--pid", t.pid, status=0)
+        self.assert_result_ok(t)
+
+    def test_detach_and_remove_of_the_process_clean_its_children(self):
+        for command in (("detach",), ("remove", "foo"), ("remove", "*")):
+            t, young = self.attached()
+            r = tool(*command, "--pid", t.pid, status=0)
+            self.assertRegex(r.stderr, rf"removed from 4 fork children of {t.pid}")
+            for pid in young:
+                self.assert_clean(pid)
+            self.assertEqual(bool(armed(t.pid)), command[-1] == "foo")
+            tool("detach", "--pid", t.pid)
+            self.assert_all_clean(t, young)
+            self.let_run(t)
+            self.assert_result_ok(t)
+
+    def test_detach_and_remove_of_a_child_say_what_was_there(self):
+        t, young = self.attached()
+        for command, pid in ((("detach",), young[0]), (("remove", "foo"), young[1])):
+            r = tool(*command, "--pid", pid, status=0)
+            self.assertRegex(r.stderr, rf"removed from {pid} \(brood\) the leftover of a fork of {t.pid}: 2 changed places of text")
+            self.assert_clean(pid)
+        r = tool("disable", "foo", "--pid", young[2])
+        self.assertIn("is a fork of a probed process; what it inherited records nothing", r.stderr)
+        self.assertEqual(self.left_in(t.pid).keys(), {young[2], young[3]})
+        self.assertTrue(armed(t.pid), "the parent keeps its probes")
+        self.assertIn("no resident probes", tool("detach", "--pid", young[0], status=0).stderr)
+        tool("detach", "--pid", t.pid, status=0)
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    @needs("strace")
+    def test_detach_names_the_child_that_it_cannot_clean(self):
+        t, young = self.attached()
+        tracer = self.spawn("strace", "-qq", "-o", os.devnull, "-p", young[1])
+        wait_until(lambda: status(young[1], "TracerPid") == str(tracer.pid), what="strace to attach")
+        r = tool("detach", "--pid", t.pid, status=EXIT_PARTIAL)
+        self.assertRegex(r.stderr, rf"fork child {young[1]} \(brood\) still has the probes of {t.pid}: .*\[DP-TRACED\]")
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        tool("detach", "--pid", young[1], status=0)
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_children_of_a_process_that_has_ended(self):
+        t, _ = self.attached("orphans")
+        os.kill(t.pid, signal.SIGUSR1)
+        t.process.wait()
+        young = [pid for pid, left in self.left_in().items() if left == [("fork", t.pid, False)]]
+        self.assertEqual(len(young), 4)
+        self.assertIn(f"leftover of a fork of {t.pid}, which has ended", tool("status", "--pid", young[0]).stdout)
+        tool("detach", *(f"--pid={pid}" for pid in young), status=0)
+        for pid in young:
+            self.assert_clean(pid)
+        os.killpg(t.pid, signal.SIGTERM)
+        wait_until(lambda: t.output().count("WORKER") == 4, what="the results of four children")
+        self.assertEqual(t.output().count("OK"), 4)
+
+
+class Killed(Residents):
+    """What a tool that is killed leaves in children."""
+
+    def attached(self, mode="work", n=4, **kw):
+        t = self.brood(mode, n, **kw)
+        p = self.start_attached(t, "--function", "foo", "--function", "main")
+        young = self.grow(t, n) if mode != "orphans" else None
+        p.kill()
+        p.wait()
+        return t, young
+
+    def test_status_lists_children_below_the_process_and_by_themselves(self):
+        t, young = self.attached()
+        wanted = {pid: [("fork", t.pid, True)] for pid in young}
+        self.assertEqual(self.left_in(t.pid), {t.pid: [("killed", None, False)], **wanted})
+        self.assertIn("leftover of a dynprobe that was killed", tool("status", "--pid", t.pid).stdout)
+        self.assertEqual(self.left_in(young[2]), {young[2]: wanted[young[2]]})
+        r = tool("detach", "--pid", t.pid, status=0)
+        self.assertRegex(r.stderr, rf"removed from {t.pid} \(brood\) the leftover of a dynprobe that was killed: 2 changed places")
+        self.assertRegex(r.stderr, rf"removed from 4 fork children of {t.pid}")
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_detach_and_remove_of_the_process_clean_its_children(self):
+        t, young = self.attached()
+        r = tool("remove", "foo", "--pid", t.pid, status=0)
+        self.assertRegex(r.stderr, rf"removed from 4 fork children of {t.pid}")
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_the_next_run_cleans_them_too(self):
+        t, young = self.attached()
+        r = self.attach(t, "--function", "foo", "-n", 10)
+        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (4, []))
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
+    def test_detach_and_remove_of_a_child_say_what_was_there(self):
+        t, young = self.attached()
+        for command, pid in ((("detach",), young[0]), (("remove", "foo"), young[1])):
+            r = tool(*command, "--pid", pid, status=0)
+            self.assertRegex(r.stderr, rf"removed from {pid} \(brood\) the leftover of a fork of {t.pid}: 2 changed places of text")
+            self.assert_clean(pid)
+        t.process.kill()
+        t.process.wait()
+        self.assertEqual(self.left_in(young[2]), {young[2]: [("fork", t.pid, False)]})
+        tool("detach", "--pid", f"{young[2]},{young[3]}", status=0)
+        for pid in young:
+            self.assert_clean(pid)
+
+
 if __name__ == "__main__":
     main()
