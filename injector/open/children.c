@@ -33,7 +33,7 @@ struct child {
 
 struct cleaning {
 	struct dp_target *t;
-	const struct dp_group_at *at; /* the group being searched */
+	const struct dp_group_at *at; /* the group being searched; NULL: any of this process */
 	uint64_t born_after;          /* start time of the oldest process that may be a child */
 	struct child *child;
 	size_t n, cap;
@@ -96,7 +96,7 @@ static bool on_holder(const struct dp_holder *h, void *data)
 		return true;
 	if (h->unreadable)
 		return !may_be_child(c, &stat) || note(c, h->pid, stat.start_time);
-	if (!syscall(SYS_kcmp, h->pid, stat.ppid, KCMP_VM, 0, 0) || !dp_holder_has_inode(h->pid, c->at))
+	if (!syscall(SYS_kcmp, h->pid, stat.ppid, KCMP_VM, 0, 0) || (c->at && !dp_holder_has_inode(h->pid, c->at)))
 		return true;
 	return note(c, h->pid, stat.start_time);
 }
@@ -132,15 +132,37 @@ static bool lasts(const struct dp_error *err)
 	       err->tag != DP_TAG_NO_THREAD && err->tag != DP_TAG_CHANGED;
 }
 
-static void clean_one(struct cleaning *c, struct child *one)
+/* A removal would wait for a thread in vfork() for most of a minute. */
+static struct dp_error *check_vfork(pid_t pid)
+{
+	struct dp_error *err = NULL;
+	struct dp_tids tids;
+	if (!dp_proc_tids(pid, &tids))
+		return dp_error_nomem();
+	for (size_t i = 0; i < tids.n && !err; i++)
+		if (dp_proc_in_vfork(pid, tids.tid[i]))
+			err = dp_error(DP_TAG_VFORK, "thread %d of process %d waits for its vfork child and cannot be stopped",
+			               tids.tid[i], pid);
+	free(tids.tid);
+	return err;
+}
+
+static struct dp_error *open_and_close(const struct cleaning *c, pid_t pid)
 {
 	struct dp_target_options options = c->t->options;
 	struct dp_target *target = NULL;
 	options.follow = options.gates = options.look = false;
 	options.progress = NULL;
-	one->why = dp_error_destroy(one->why);
-	one->why = dp_target_open(one->pid, &options, &target);
+	DP_TRY(check_vfork(pid));
+	struct dp_error *err = dp_target_open(pid, &options, &target);
 	dp_target_close(target);
+	return err;
+}
+
+static void clean_one(struct cleaning *c, struct child *one)
+{
+	one->why = dp_error_destroy(one->why);
+	one->why = open_and_close(c, one->pid);
 	if (one->why && has_ended(one->why))
 		one->why = dp_error_destroy(one->why);
 	else if (!one->why)
@@ -173,6 +195,9 @@ static void search_all(struct cleaning *c, bool resident)
 	search(c, &mine);
 	for (size_t i = 0; i < (resident ? t->nfound : t->nfound_left); i++)
 		search(c, &t->found[i]);
+	c->at = NULL;
+	if (resident) /* also those of groups that others removed from it */
+		dp_holders_of(t->process.pid, t->process.start_time, on_holder, c);
 }
 
 /* ---- report ---------------------------------------------------------------------------------------------------------- */

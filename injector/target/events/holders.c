@@ -64,28 +64,44 @@ static int read_any(const struct dp_group_at *g, pid_t pid, struct page *ret)
 	return err;
 }
 
-static bool inspect_one(const struct dp_group_at *at, pid_t pid, dp_holder_fn found, void *data)
-{
-	struct page page = {0};
-	const int err = read_any(at, pid, &page);
-	if (err == ESRCH || err == EFAULT)
-		return true;
-	if (err)
-		return found(&(struct dp_holder){.pid = pid, .unreadable = true}, data);
-	return found(&(struct dp_holder){.pid = pid, .live = page.live, .process = (uint32_t)page.process}, data);
-}
+struct walk {
+	bool (*each)(pid_t pid, const struct walk *w);
+	const struct dp_group_at *at;
+	pid_t except;
+	uint64_t start_time; /* of `except` */
+	dp_holder_fn found;
+	void *data;
+};
 
-bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn found, void *data)
+static bool walk_processes(const struct walk *w)
 {
 	dp_auto_closedir DIR *proc = opendir("/proc");
 	bool complete = proc;
 	for (const struct dirent *e; proc && (e = readdir(proc));) {
 		const pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid > 0 && pid != except && pid != getpid())
-			complete &= inspect_one(at, pid, found, data);
+		if (pid > 0 && pid != w->except && pid != getpid())
+			complete &= w->each(pid, w);
 	}
 	return complete;
 }
+
+static bool inspect_one(pid_t pid, const struct walk *w)
+{
+	struct page page = {0};
+	const int err = read_any(w->at, pid, &page);
+	if (err == ESRCH || err == EFAULT)
+		return true;
+	if (err)
+		return w->found(&(struct dp_holder){.pid = pid, .unreadable = true}, w->data);
+	return w->found(&(struct dp_holder){.pid = pid, .live = page.live, .process = (uint32_t)page.process}, w->data);
+}
+
+bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn found, void *data)
+{
+	return walk_processes(&(struct walk){.each = inspect_one, .at = at, .except = except, .found = found, .data = data});
+}
+
+/* ---- by the list of mappings ------------------------------------------------------------------------------------------ */
 
 /* The first thread that still has memory shows the mappings. */
 static bool slurp_maps(pid_t pid, struct dp_buf *b)
@@ -112,4 +128,40 @@ bool dp_holder_has_inode(pid_t pid, const struct dp_group_at *at)
 		      at->data < to && inode == at->inode;
 	dp_buf_fini(&b);
 	return has;
+}
+
+/* If the mapping at `addr` begins with a control page that names the target. */
+static bool names_target(pid_t pid, uint64_t addr, const struct walk *w, struct dp_group_at *ret)
+{
+	struct dp_control c;
+	struct iovec here = {&c, sizeof(c)}, there = {(void *)(uintptr_t)addr, sizeof(c)};
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)sizeof(c) || c.magic != DP_MAGIC)
+		return false;
+	*ret = (struct dp_group_at){.data = addr, .private = c.private_addr};
+	return c.target_pid == (uint64_t)w->except && c.target_start == w->start_time;
+}
+
+static bool inspect_maps(pid_t pid, const struct walk *w)
+{
+	static const char ours[] = "/memfd:" DP_MEMFD_NAME " (deleted)\n";
+	struct dp_group_at at;
+	struct page page;
+	struct dp_buf b;
+	bool is = false;
+	dp_buf_init(&b);
+	const char *line = dp_proc_slurp(&b, "/proc/%d/maps", pid) ? strstr(dp_buf_str(&b), ours) : NULL;
+	for (; line && !is; line = strstr(line + 1, ours)) {
+		while (line > dp_buf_str(&b) && line[-1] != '\n')
+			line--;
+		is = names_target(pid, strtoull(line, NULL, 16), w, &at) && !read_page(&at, pid, &page);
+		line = strchr(line, '\n');
+	}
+	dp_buf_fini(&b);
+	return !is || w->found(&(struct dp_holder){.pid = pid, .live = page.live, .process = (uint32_t)page.process}, w->data);
+}
+
+bool dp_holders_of(pid_t target, uint64_t start_time, dp_holder_fn found, void *data)
+{
+	return walk_processes(
+	        &(struct walk){.each = inspect_maps, .except = target, .start_time = start_time, .found = found, .data = data});
 }

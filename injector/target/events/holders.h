@@ -25,6 +25,11 @@ typedef bool (*dp_holder_fn)(const struct dp_holder *h, void *data);
  * file of a process that has a single thread. False: it did not see all processes, or `found` returned false.
  */
 bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn found, void *data);
+/*
+ * The same for all groups that were ever installed in this process, by the control pages of others, which name it. Opens the list of
+ * mappings of each process.
+ */
+bool dp_holders_of(pid_t target, uint64_t start_time, dp_holder_fn found, void *data);
 /* Is it that memfd which the process has there? By its list of mappings; programs without ASLR have equal addresses. */
 bool dp_holder_has_inode(pid_t pid, const struct dp_group_at *at);
 

@@ -2,6 +2,8 @@
 /* The list of a process's probes: text from the process's memory must not reach the terminal unescaped, nor break the JSON. */
 #include "helper_output.h"
 
+#include "injector/injector.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +65,35 @@ Test(listing, json)
 	        "\"contexts\":[\"reg:rdi\",\"backtrace\"],\"when\":\"arg0 > 4\","
 	        "\"lost\":{\"total\":7,\"full\":0,\"no_slot\":0,\"forked\":0,\"abandoned\":0,\"damaged\":0,"
 	        "\"nested\":0,\"unprimed\":4,\"no_stack\":0,\"overwritten\":3,\"unreadable\":0,\"unwanted\":0,\"unpaired\":0,\"crowded\":0,"
-	        "\"other\":0}}]}\n");
+	        "\"other\":0}}],\"leftovers\":[]}\n");
 	free(text);
+}
+
+Test(listing, leftovers_of_forks_and_killed_tools)
+{
+	const struct dp_leftover left[] = {
+	        {.forked = true, .fork_of = 41, .fork_of_lives = true, .places = 12, .bytes = 8192},
+	        {.forked = true, .fork_of = 41, .fork_of_lives = true, .tool = 40, .places = 1, .bytes = 4096},
+	        {.forked = true, .fork_of = 41, .places = 0},
+	        {.forked = true},
+	        {.places = 2},
+	};
+	const struct dp_listing l = {.pid = 42, .comm = "server", .leftover = left, .nleftovers = 5};
+	char *text = listed(dp_listing_text, &l), *json = listed(dp_listing_json, &l);
+	cr_expect_str_eq(text, "42 server: 0 probes\n"
+	                       "  leftover of a fork of 41: 12 changed places of text, 8 KiB\n"
+	                       "  leftover of a fork of 41, which dynprobe (40) is probing: 1 changed place of text, 4 KiB\n"
+	                       "  leftover of a fork of 41, which has ended: 0 changed places of text, 0 KiB\n"
+	                       "  leftover of a fork of a probed process: 0 changed places of text, 0 KiB\n"
+	                       "  leftover of a dynprobe that was killed: 2 changed places of text, 0 KiB\n");
+	cr_expect_not_null(strstr(json, "\"leftovers\":[{\"of\":\"fork\",\"fork_of\":41,\"fork_of_lives\":true,\"tool\":null,"
+	                                "\"places\":12,\"bytes\":8192},"),
+	                   "%s", json);
+	cr_expect_not_null(strstr(json, "{\"of\":\"killed\",\"fork_of\":null,\"fork_of_lives\":false,\"tool\":null,"
+	                                "\"places\":2,\"bytes\":0}]}\n"),
+	                   "%s", json);
+	free(text);
+	free(json);
 }
 
 Test(listing, hostile_texts_are_harmless)

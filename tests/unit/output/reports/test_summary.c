@@ -225,6 +225,30 @@ Test(summary, silent_places_of_system_calls_are_counted_and_not_listed)
 	free(text);
 }
 
+Test(summary, children_that_were_cleaned_or_not)
+{
+	const struct dp_summary_child left[] = {{.pid = 9, .comm = "w\033", .tag = "DP-TRACED", .why = "strace \"traces\" it"}};
+	struct dp_summary_children c = {.cleaned = 1, .left = left, .nleft = 1};
+	struct dp_summary s = {.children = &c};
+	char *text = text_of(&s, false), *json = json_of(&s);
+	cr_expect_not_null(strstr(text, "  cleaned   1 fork child, which had inherited the probes\n"
+	                                "  left      probes in fork child 9 (w\\x1b): strace \"traces\" it [DP-TRACED]\n"),
+	                   "%s", text);
+	cr_expect_not_null(strstr(json, ",\"children_cleaned\":1,\"children_left\":[{\"pid\":9,\"comm\":\"w\\u001b\","
+	                                "\"tag\":\"DP-TRACED\",\"reason\":\"strace \\\"traces\\\" it\"}],"),
+	                   "%s", json);
+	free(text);
+	free(json);
+	c = (struct dp_summary_children){.asked = true, .followed = 2};
+	text = text_of(&s, false);
+	json = json_of(&s);
+	cr_expect_null(strstr(text, "cleaned"), "%s", text);
+	cr_expect_not_null(strstr(text, "followed  2 fork children\n"), "%s", text);
+	cr_expect_not_null(strstr(json, ",\"followed\":2,\"children_cleaned\":0,\"children_left\":[],"), "%s", json);
+	free(text);
+	free(json);
+}
+
 Test(summary, escape_codes_only_with_colour)
 {
 	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .tactic = "jump", .lost.full = 1};
