@@ -18,6 +18,7 @@
 
 #define ROUNDS_NS UINT64_C(10000000000)
 #define RETRY_NS  UINT64_C(3000000000) /* for one that cannot be cleaned now, but perhaps in a moment */
+#define VAIN_NS   UINT64_C(10000000000) /* for all that cannot be */
 #define ROUND_NS  5000000L
 
 /* The kernel's include/linux/sched.h: forked, and has not called exec since. */
@@ -38,6 +39,7 @@ struct cleaning {
 	struct child *child;
 	size_t n, cap;
 	unsigned cleaned;
+	uint64_t vain_ns; /* spent on attempts that failed */
 };
 
 /* ---- search ---------------------------------------------------------------------------------------------------------- */
@@ -161,8 +163,10 @@ static struct dp_error *open_and_close(const struct cleaning *c, pid_t pid)
 
 static void clean_one(struct cleaning *c, struct child *one)
 {
+	const uint64_t begin_ns = dp_now_ns();
 	one->why = dp_error_destroy(one->why);
 	one->why = open_and_close(c, one->pid);
+	c->vain_ns += one->why ? dp_now_ns() - begin_ns : 0;
 	if (one->why && has_ended(one->why))
 		one->why = dp_error_destroy(one->why);
 	else if (!one->why)
@@ -178,7 +182,7 @@ static bool round_of(struct cleaning *c, bool (*stop)(void *data), void *data)
 		struct child *one = &c->child[i];
 		if (!one->here || one->lasting)
 			continue;
-		if (stop && stop(data))
+		if (c->vain_ns > VAIN_NS || (stop && stop(data)))
 			return false;
 		clean_one(c, one);
 		any = true;
