@@ -26,7 +26,7 @@
 
 struct child {
 	pid_t pid;
-	uint64_t start_time, first_ns;
+	uint64_t start_time, first_ns; /* of the first attempt */
 	struct dp_error *why; /* of the last attempt */
 	bool here;            /* in this round's search */
 	bool lasting;         /* further attempts are useless */
@@ -75,7 +75,7 @@ static bool note(struct cleaning *c, pid_t pid, uint64_t start_time)
 		return false;
 	if (one->start_time != start_time) { /* new, or its pid belonged to another one */
 		dp_error_destroy(one->why);
-		*one = (struct child){.pid = pid, .start_time = start_time, .first_ns = dp_now_ns()};
+		*one = (struct child){.pid = pid, .start_time = start_time};
 	}
 	one->here = true;
 	return true;
@@ -164,14 +164,17 @@ static struct dp_error *open_and_close(const struct cleaning *c, pid_t pid)
 static void clean_one(struct cleaning *c, struct child *one)
 {
 	const uint64_t begin_ns = dp_now_ns();
+	if (!one->first_ns)
+		one->first_ns = begin_ns;
 	one->why = dp_error_destroy(one->why);
 	one->why = open_and_close(c, one->pid);
-	c->vain_ns += one->why ? dp_now_ns() - begin_ns : 0;
+	const uint64_t now = dp_now_ns();
+	c->vain_ns += one->why ? now - begin_ns : 0;
+	c->cleaned += !one->why;
 	if (one->why && has_ended(one->why))
 		one->why = dp_error_destroy(one->why);
-	else if (!one->why)
-		c->cleaned++;
-	one->lasting = dp_now_ns() - one->first_ns > RETRY_NS || (one->why && lasts(one->why));
+	one->here = one->why;
+	one->lasting = one->why && (lasts(one->why) || now - one->first_ns > RETRY_NS);
 }
 
 /* False: no process is left that could be cleaned, or no further one is wanted. */
@@ -218,7 +221,7 @@ static void report(struct cleaning *c, struct dp_children *ret)
 		}
 		struct dp_uncleaned *left = &ret->left[ret->nleft++];
 		left->pid = one->pid;
-		left->why = one->why ? one->why : dp_error(DP_TAG_BUSY, "process %d: there was no time left", one->pid);
+		left->why = one->why ? one->why : dp_error(DP_TAG_BUSY, "process %d: dynprobe ended before its turn", one->pid);
 		dp_proc_comm(one->pid, left->comm, sizeof(left->comm));
 	}
 }
