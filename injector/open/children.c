@@ -11,7 +11,6 @@
 
 #include <linux/kcmp.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +33,6 @@ struct child {
 
 struct cleaning {
 	struct dp_target *t;
-	const struct dp_group_at *at; /* the group being searched; NULL: any of this process */
 	uint64_t born_after;          /* start time of the oldest process that may be a child */
 	struct child *child;
 	size_t n, cap;
@@ -98,26 +96,23 @@ static bool on_holder(const struct dp_holder *h, void *data)
 		return true;
 	if (h->unreadable)
 		return !may_be_child(c, &stat) || note(c, h->pid, stat.start_time);
-	if (!syscall(SYS_kcmp, h->pid, stat.ppid, KCMP_VM, 0, 0) || (c->at && !dp_holder_has_inode(h->pid, c->at)))
+	if (!syscall(SYS_kcmp, h->pid, stat.ppid, KCMP_VM, 0, 0))
 		return true;
 	return note(c, h->pid, stat.start_time);
 }
 
 static void search(struct cleaning *c, const struct dp_group_at *at)
 {
-	if (!at->data)
-		return;
-	c->at = at;
-	dp_holders_find(at, c->t->process.pid, on_holder, c);
+	if (at->data)
+		dp_holders_find(at, c->t->process.pid, on_holder, c);
 }
 
 /* Where this tool's own probes are, or were. */
 static struct dp_group_at own(const struct dp_target *t)
 {
-	struct stat st;
-	if (!t->data || t->memfd < 0 || fstat(t->memfd, &st))
+	if (!t->data)
 		return (struct dp_group_at){0};
-	return (struct dp_group_at){t->in.region[DP_REGION_DATA].addr, t->in.private.addr, st.st_ino};
+	return (struct dp_group_at){t->in.region[DP_REGION_DATA].addr, t->in.private.addr};
 }
 
 /* ---- cleaning -------------------------------------------------------------------------------------------------------- */
@@ -202,7 +197,6 @@ static void search_all(struct cleaning *c, bool resident)
 	search(c, &mine);
 	for (size_t i = 0; i < (resident ? t->nfound : t->nfound_left); i++)
 		search(c, &t->found[i]);
-	c->at = NULL;
 	if (resident) /* also those of groups that others removed from it */
 		dp_holders_of(t->process.pid, t->process.start_time, on_holder, c);
 }

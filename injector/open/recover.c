@@ -247,7 +247,7 @@ static void remember(struct dp_target *t, const struct dp_groups *g, enum dp_gro
 	for (size_t i = 0; i < g->n; i++) {
 		const struct dp_resident *s = g->group[i];
 		if (g->kind[i] == kind && s->data && s->in.live)
-			t->found[t->nfound++] = (struct dp_group_at){s->data, s->data + s->data_size, s->inode};
+			t->found[t->nfound++] = (struct dp_group_at){s->data, s->data + s->data_size};
 	}
 }
 

@@ -268,23 +268,6 @@ class Residents(Brood):
         self.assert_all_clean(t, young)
         self.assert_result_ok(t)
 
-    @needs("setarch")
-    def test_children_of_another_process_with_equal_addresses_keep_theirs(self):
-        a, young = self.attached(prefix=["setarch", "-R"])
-        b = self.brood("work", prefix=["setarch", "-R"])
-        p = self.start_attached(b, "--function", "foo", "--function", "main")
-        self.grow(b)
-        where = lambda pid: {m.start for m in maps(pid) if m.is_ours}
-        same = where(a.pid) == where(b.pid)
-        r = self.finish(p)
-        self.assertEqual((r.summary["children_cleaned"], r.summary["children_left"]), (4, []))
-        self.assertTrue(all(map(armed, young)), f"equal addresses: {same}")
-        self.assert_all_clean(b, [])
-        self.assert_result_ok(b)
-        tool("detach", "--pid", a.pid, status=0)
-        self.assert_all_clean(a, young)
-        self.assert_result_ok(a)
-
     @needs("strace")
     def test_detach_names_the_child_that_it_cannot_clean(self):
         t, young = self.attached()
@@ -344,7 +327,6 @@ class Killed(Residents):
         self.assert_result_ok(t)
 
     test_children_with_probes_that_others_replaced_since = None
-    test_children_of_another_process_with_equal_addresses_keep_theirs = None
 
     def test_the_next_run_cleans_them_too(self):
         t, young = self.attached()

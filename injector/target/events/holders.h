@@ -9,7 +9,6 @@
 
 struct dp_group_at {
 	uint64_t data, private; /* the control page and the private region, in each of the processes */
-	uint64_t inode;         /* of the memfd */
 };
 
 struct dp_holder {
@@ -30,7 +29,5 @@ bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn fo
  * mappings of each process.
  */
 bool dp_holders_of(pid_t target, uint64_t start_time, dp_holder_fn found, void *data);
-/* Is it that memfd which the process has there? By its list of mappings; programs without ASLR have equal addresses. */
-bool dp_holder_has_inode(pid_t pid, const struct dp_group_at *at);
 
 #endif
