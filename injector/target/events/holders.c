@@ -9,9 +9,6 @@
 #include "agent/abi.h"
 #include "injector/tracee/proc/proc.h"
 
-#include "base/cleanup.h"
-
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,24 +62,27 @@ static int read_any(const struct dp_group_at *g, pid_t pid, struct page *ret)
 }
 
 struct walk {
-	bool (*each)(pid_t pid, const struct walk *w);
+	bool (*inspect)(pid_t pid, const struct walk *w);
 	const struct dp_group_at *at;
 	pid_t except;
 	uint64_t start_time; /* of `except` */
 	dp_holder_fn found;
 	void *data;
+	bool incomplete;
 };
 
-static bool walk_processes(const struct walk *w)
+static bool visit(pid_t pid, void *data)
 {
-	dp_auto_closedir DIR *proc = opendir("/proc");
-	bool complete = proc;
-	for (const struct dirent *e; proc && (e = readdir(proc));) {
-		const pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid > 0 && pid != w->except && pid != getpid())
-			complete &= w->each(pid, w);
-	}
-	return complete;
+	struct walk *w = data;
+	if (pid != w->except && pid != getpid())
+		w->incomplete |= !w->inspect(pid, w);
+	return true;
+}
+
+static bool walk(struct walk w)
+{
+	const bool all = dp_proc_each(visit, &w);
+	return all && !w.incomplete;
 }
 
 static bool inspect_one(pid_t pid, const struct walk *w)
@@ -98,7 +98,7 @@ static bool inspect_one(pid_t pid, const struct walk *w)
 
 bool dp_holders_find(const struct dp_group_at *at, pid_t except, dp_holder_fn found, void *data)
 {
-	return walk_processes(&(struct walk){.each = inspect_one, .at = at, .except = except, .found = found, .data = data});
+	return walk((struct walk){.inspect = inspect_one, .at = at, .except = except, .found = found, .data = data});
 }
 
 /* ---- by the list of mappings ------------------------------------------------------------------------------------------ */
@@ -135,6 +135,6 @@ static bool inspect_maps(pid_t pid, const struct walk *w)
 
 bool dp_holders_of(pid_t target, uint64_t start_time, dp_holder_fn found, void *data)
 {
-	return walk_processes(
-	        &(struct walk){.each = inspect_maps, .except = target, .start_time = start_time, .found = found, .data = data});
+	return walk((struct walk){
+	        .inspect = inspect_maps, .except = target, .start_time = start_time, .found = found, .data = data});
 }
