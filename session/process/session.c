@@ -459,7 +459,7 @@ static void give_up_events(struct dp_session *s)
 static void sweep_late(struct dp_session *s)
 {
 	struct dp_remove_report ignored;
-	if (s->swept || s->kept || s->trace->dry_run || s->trace->command)
+	if (!s->target || s->swept || s->kept || s->trace->dry_run || s->trace->command)
 		return;
 	dp_error_destroy(dp_target_remove(s->target, &ignored));
 	dp_session_sweep(s, NULL, NULL);
