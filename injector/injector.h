@@ -51,7 +51,8 @@ struct dp_target_options {
 
 /*
  * Checks everything that can be checked without a stop and without a change, and refuses by tag: NO_PROCESS, ZOMBIE,
- * KERNEL_THREAD, WRONG_ARCH, PERMISSION (naming the rule and the fix), TRACED (naming the tracer), LOCKED, HUGETLB, SECCOMP.
+ * KERNEL_THREAD, WRONG_ARCH, PERMISSION (naming the rule and the fix), TRACED (naming the tracer), LOCKED, HUGETLB, SECCOMP
+ * (threads under a filter are stopped one by one to read it).
  * `pid` may be any thread of the group. First removes what a killed dynprobe left.
  */
 struct dp_error *dp_target_open(pid_t pid, const struct dp_target_options *options, struct dp_target **ret) DP_MUST_CHECK;
@@ -81,8 +82,10 @@ struct dp_error *dp_target_release(struct dp_target *t) DP_MUST_CHECK;
 /* Frees the target; removes probes that are still installed. Kills a launched command that was never released. Accepts NULL. */
 struct dp_target *dp_target_close(struct dp_target *t);
 
-/* Is the target under a seccomp filter (--allow-seccomp)? Then hits must make no system calls. */
+/* Is the target under a seccomp filter that does not let all system calls of hits through? Then they must make none. */
 bool dp_target_filtered(const struct dp_target *t);
+/* Why: which call the filter forbids, or that it could not be read; NULL if hits may make their calls. */
+const char *dp_target_filter_rule(const struct dp_target *t);
 pid_t dp_target_pid(const struct dp_target *t);
 const char *dp_target_comm(const struct dp_target *t);
 /* The image at open; dp_target_refresh() reads it again. Owned by the target. */

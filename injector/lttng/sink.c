@@ -6,6 +6,7 @@
 #include "injector/lttng/sink.h"
 
 #include "injector/target/group/group.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 
@@ -24,10 +25,11 @@
 
 static struct dp_error *check_filter(const struct dp_target *t)
 {
-	if (!t->process.seccomp)
+	const char *why = dp_filter_forbids(&t->process, DP_CALLS_ANY);
+	if (!why && !dp_filter_forbids(&t->process, DP_CALLS_HIT) && !t->process.seccomp)
 		return NULL;
-	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which may forbid system calls of LTTng",
-	                t->process.pid, t->process.comm);
+	return dp_error(DP_TAG_SINK, "process %d (%s) runs under a seccomp filter, which may not allow LTTng's system calls (%s)",
+	                t->process.pid, t->process.comm, why ? why : dp_filter_forbids(&t->process, DP_CALLS_HIT));
 }
 
 static struct dp_error *check_proc(const struct dp_target *t)

@@ -6,6 +6,7 @@
 #include "injector/ring/clock.h"
 #include "injector/target/shared.h"
 #include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/holds.h"
@@ -41,12 +42,13 @@ static int pidfd_of(pid_t pid)
 
 static struct dp_error *open_steps(struct dp_target *t, pid_t pid)
 {
-	DP_TRY(dp_process_check(pid, t->options.allow_seccomp, &t->process));
+	DP_TRY(dp_process_check(pid, t->options.allow_seccomp || dp_filter_readable(), &t->process));
 	t->exit_fd = pidfd_of(t->process.pid);
 	DP_TRY(dp_refuse_shadow_stack(t));
 	DP_TRY(dp_lock(t));
 	DP_TRY(dp_mem_open(&t->process));
 	DP_TRY(dp_target_refresh(t));
+	DP_TRY(dp_filters_check(t));
 	return dp_recover(t);
 }
 
@@ -97,7 +99,9 @@ static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 	DP_TRY(dp_check_thread(&t->process, pid));
 	/* a dynamic program's loader has turned it on by now; a static program does so later */
 	DP_TRY(dp_refuse_shadow_stack(t));
-	DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
+	if (!dp_filter_readable())
+		DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
+	DP_TRY(dp_filters_check(t));
 	return dp_target_refresh(t);
 }
 

@@ -36,7 +36,7 @@ struct dp_error *dp_target_keep(struct dp_target *t, const char *manifest)
 	memcpy(t->data + dp_data_layout(t).manifest, manifest, n);
 	__atomic_store_n(&c->tool_pid, 0, __ATOMIC_RELEASE);
 	/* Overwriting takes system calls, which a seccomp filter may forbid. */
-	__atomic_store_n(&c->overwrite, !t->process.seccomp, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->overwrite, !dp_target_filtered(t), __ATOMIC_RELEASE);
 	__atomic_store_n(&c->kept, 1, __ATOMIC_RELEASE);
 	for (size_t i = 0; i < t->in.nplaced; i++)
 		if (t->in.placed[i].written)

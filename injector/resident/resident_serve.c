@@ -24,7 +24,7 @@ static struct dp_error *set_word(struct dp_resident *s, uint64_t offset, uint64_
  */
 struct dp_error *dp_resident_unserve(struct dp_resident *s)
 {
-	DP_TRY(set_overwrite(s, !s->target->process.seccomp));
+	DP_TRY(set_overwrite(s, !dp_target_filtered(s->target)));
 	DP_TRY(set_word(s, offsetof(struct dp_control, tool_pid), 0));
 	s->control.tool_pid = 0;
 	return NULL;

@@ -169,10 +169,10 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 		DP_TRY(dp_aggs_tick(&rt.tick_ns));
 	DP_TRY(dp_dispatch_check(t));
 	DP_TRY(dp_identity_find(t, &rt.identity, &rt.tid_offset));
-	if (t->process.seccomp && rt.identity == DP_ID_TID)
+	if (dp_target_filtered(t) && rt.identity == DP_ID_TID)
 		return dp_error(DP_TAG_SECCOMP,
-		                "every hit in process %d would need a system call, which its seccomp filter may not allow",
-		                t->process.pid);
+		                "every hit in process %d would need a system call, which its seccomp filter may not allow (%s)",
+		                t->process.pid, dp_target_filter_rule(t));
 	rt.bases = rt.identity == DP_ID_TID && t->bases_differ && (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE);
 	rt.answers.by_base = rt.bases;
 	t->runtime = rt;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The image of a target, and simple queries. */
 #include "injector/target/target.h"
+#include "injector/tracee/proc/filter.h"
 
 #include "injector/tracee/stop/freeze.h"
 
@@ -87,7 +88,12 @@ struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site 
 
 bool dp_target_filtered(const struct dp_target *t)
 {
-	return t->process.seccomp;
+	return dp_target_filter_rule(t) != NULL;
+}
+
+const char *dp_target_filter_rule(const struct dp_target *t)
+{
+	return dp_filter_forbids(&t->process, DP_CALLS_HIT);
 }
 
 pid_t dp_target_pid(const struct dp_target *t)

@@ -222,6 +222,11 @@ struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t) DP_MUST_CHECK
 bool dp_pick_living(struct dp_target *t);
 /* DP_TAG_DISPATCH if a thread has its system calls dispatched to the program (tracee/borrow/dispatch.c). May stop threads one by one. */
 struct dp_error *dp_dispatch_check(struct dp_target *t) DP_MUST_CHECK;
+/*
+ * filters.c. Reads the seccomp filters of all threads, which are stopped one by one (not with options.look). DP_TAG_SECCOMP, with
+ * the call and the action, if they do not let through what borrowed threads call, unless options.allow_seccomp.
+ */
+struct dp_error *dp_filters_check(struct dp_target *t) DP_MUST_CHECK;
 /* DP_TAG_TSC if the borrowed thread must not read the time stamp counter (tsc.c). Needs the private region. */
 struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
 /* Borrows a thread of the freeze. DP_TAG_SECCOMP if it has come under a filter that we may not suspend. */

@@ -15,13 +15,32 @@
 
 /* ---- checks.c: checks without a stop and without a change ------------------------------------------------------------------ */
 
+/* filter.c: the system calls that dynprobe makes in a process, as seccomp filters see them. */
+enum dp_calls {
+	DP_CALLS_ATTACH, /* of borrowed threads */
+	DP_CALLS_HIT,    /* of hits: conditions, memory, backtraces, waiting, fork children, the handlers of traps and faults */
+	DP_CALLS_COPY,   /* of a snapshot in mode fork */
+	DP_CALLS_ANY,    /* all there are; here an error that the filter makes the call return is not counted */
+	DP_CALLS_KINDS
+};
+struct dp_filter_verdict {
+	int unreadable; /* errno: the filters could not be read; 0: they were */
+	char forbids[DP_CALLS_KINDS][64]; /* one call of each kind that is not let through: "mremap kills the process", or "" */
+};
+
 struct dp_process { /* a process as /proc describes it */
 	pid_t pid;   /* thread group leader */
 	pid_t alive; /* a thread that is not a zombie: use its /proc/PID/task/TID for maps and mem */
 	pid_t ns_pid; /* its pid in its innermost pid namespace */
 	char comm[64];
 	uint64_t start_time;
-	bool leader_zombie, seccomp, seccomp_strict, shadow_stack; /* the last three: true for any thread */
+	bool leader_zombie, seccomp_strict, shadow_stack; /* the last two: true for any thread */
+	bool filtered; /* a thread is under seccomp */
+	bool seccomp;  /* and calls of a borrowed thread may be refused: its filters must be suspended meanwhile */
+	/* After dp_filter_take(): what the filters of all threads forbid (dp_filter_forbids()). */
+	bool judged;
+	struct dp_filter_verdict filter;
+	unsigned filters; /* of each thread; 0: not known, or not the same number */
 	/* The memory file (dp_mem_open()), or 0. dp_process_check() leaves it 0. Copies share it; its opener closes it last. */
 	int mem;
 	/* Likewise the maps file, for questions about one address: opened with `mem`, or 0. */

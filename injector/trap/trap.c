@@ -4,6 +4,7 @@
 
 #include "injector/target/group/group.h"
 #include "injector/target/shared.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/stop/asleep.h"
 
 #include "base/cleanup.h"
@@ -44,7 +45,7 @@ static bool is_go(struct dp_target *t)
 
 struct dp_error *dp_target_trap_check(struct dp_target *t)
 {
-	if (t->process.seccomp || t->process.seccomp_strict)
+	if (t->process.seccomp || dp_filter_forbids(&t->process, DP_CALLS_HIT))
 		return unsafe(t, "runs under a seccomp filter, which may forbid the system calls of a hook");
 	if (dp_proc_mask(t->process.pid, t->process.alive, "SigIgn") & DP_TRAP_BIT)
 		return unsafe(t, "ignores SIGTRAP, and programs that it executes must inherit that");

@@ -8,6 +8,7 @@
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -73,11 +74,37 @@ static struct dp_error *check(struct dp_stopped *s, pid_t pid)
 	}
 }
 
+static void refuse_fork(struct dp_stopped *s, struct dp_error *err)
+{
+	snprintf(s->why_not_fork, sizeof(s->why_not_fork), "%s", err->message);
+	dp_error_destroy(err);
+	s->mode = DP_STOPPED_STOP;
+}
+
+/* Forking is all that runs in the process. A seccomp filter that may kill for it rules out the copy, but not the snapshot. */
+static struct dp_error *check_filters(struct dp_stopped *s)
+{
+	struct dp_process *p = &s->target.process;
+	struct dp_error *err = dp_filters_check(&s->target);
+	if (!err && !p->seccomp && dp_filter_forbids(p, DP_CALLS_COPY)) {
+		p->seccomp = true; /* with allow_seccomp it is suspended for the copy */
+		if (!s->options.allow_seccomp)
+			err = dp_error(DP_TAG_SECCOMP, "the seccomp filter of process %d (%s) does not let a copy be made: %s",
+			               p->pid, p->comm, dp_filter_forbids(p, DP_CALLS_COPY));
+	}
+	if (!err || err->tag != DP_TAG_SECCOMP)
+		return err;
+	refuse_fork(s, err);
+	return NULL;
+}
+
 struct dp_error *dp_stopped_begin(pid_t pid, const struct dp_stopped_options *options, struct dp_stopped **ret)
 {
 	struct dp_stopped *s = NULL;
 	DP_TRY(create(options, &s));
 	struct dp_error *err = check(s, pid);
+	if (!err && s->mode == DP_STOPPED_FORK)
+		err = check_filters(s);
 	if (err)
 		dp_stopped_close(s);
 	else
@@ -166,13 +193,6 @@ static struct dp_error *freeze(struct dp_stopped *s)
 	}
 }
 
-static void refuse_fork(struct dp_stopped *s, struct dp_error *err)
-{
-	snprintf(s->why_not_fork, sizeof(s->why_not_fork), "%s", err->message);
-	dp_error_destroy(err);
-	s->mode = DP_STOPPED_STOP;
-}
-
 static struct dp_error *check_devices(const struct dp_stopped *s)
 {
 	if (!s->has_devices)
@@ -183,7 +203,7 @@ static struct dp_error *check_devices(const struct dp_stopped *s)
 	                s->target.process.pid, s->target.process.comm);
 }
 
-/* Forking is all that runs in the process. A seccomp filter that may kill for it rules out the copy, but not the snapshot. */
+/* A filter that could not be read is refused here. */
 static void make_copy(struct dp_stopped *s)
 {
 	struct dp_borrow *b = NULL;

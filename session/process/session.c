@@ -33,7 +33,8 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 	if (!dp_target_filtered(s->target) || (!reads_memory(p) && !unwinds(s, p)))
 		return NULL;
 	return dp_error(DP_TAG_SECCOMP,
-	                "under a seccomp filter, probes can only read registers: memory and backtraces need system calls");
+	                "under a seccomp filter (%s), probes can only read registers: memory and backtraces need system calls",
+	                dp_target_filter_rule(s->target));
 }
 
 /* docs/guarantees.md states how much stack a hit uses. Probes that emit through LTTng switch to a stack of their own. */

@@ -308,7 +308,8 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_ag
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
 		return dp_error(DP_TAG_SECCOMP,
-		                "under a seccomp filter, aggregations can only use registers: memory needs system calls");
+		                "under a seccomp filter (%s), aggregations can only use registers: memory needs system calls",
+		                dp_target_filter_rule(s->target));
 	return NULL;
 }
 

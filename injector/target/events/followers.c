@@ -10,6 +10,7 @@
 
 #include "injector/ring/drain.h"
 #include "injector/target/events/holders.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <stdlib.h>
@@ -46,11 +47,11 @@ struct dp_error *dp_target_follow_check(const struct dp_target *t)
 		                "process %d (%s) is in another pid namespace: dynprobe cannot follow its children there; run "
 		                "dynprobe inside of it",
 		                p->pid, p->comm);
-	if (p->seccomp)
+	if (dp_filter_forbids(p, DP_CALLS_HIT))
 		return dp_error(DP_TAG_FOLLOW,
 		                "process %d (%s) has a seccomp filter, which may not allow the system calls of its children's first "
-		                "hits",
-		                p->pid, p->comm);
+		                "hits: %s",
+		                p->pid, p->comm, dp_filter_forbids(p, DP_CALLS_HIT));
 	return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "base/path.h"
 
 #include "injector/target/target.h"
+#include "injector/tracee/proc/filter.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -22,9 +23,10 @@ static bool is_loader(const char *path)
 struct dp_error *dp_loads_check(struct dp_target *t)
 {
 	bool found = false;
-	if (t->process.seccomp)
-		return dp_error(DP_TAG_PENDING, "process %d (%s) is under a seccomp filter, but waiting takes system calls",
-		                t->process.pid, t->process.comm);
+	const char *why = dp_filter_forbids(&t->process, DP_CALLS_HIT);
+	if (why)
+		return dp_error(DP_TAG_PENDING, "process %d (%s) is under a seccomp filter (%s), but waiting takes system calls",
+		                t->process.pid, t->process.comm, why);
 	for (size_t i = 0; i < dp_image_nmaps(t->image) && !found; i++)
 		found = dp_image_map(t->image, i)->exec && is_loader(dp_image_map(t->image, i)->path);
 	return found ? NULL

@@ -5,6 +5,7 @@
 #include "injector/park.h"
 
 #include "injector/target/target.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <limits.h>
@@ -36,13 +37,16 @@ static void wake(struct dp_park *p)
 
 struct dp_error *dp_park_check(const struct dp_target *t)
 {
-	if (!t->process.seccomp)
+	const struct dp_process *p = &t->process;
+	const char *why = dp_filter_forbids(p, DP_CALLS_HIT);
+	if (p->filtered && !why && !p->filters)
+		why = "its threads have different ones";
+	if (!why)
 		return NULL;
-	return dp_error(
-	        DP_TAG_SECCOMP,
-	        "process %d (%s) is under a seccomp filter, but a hit that waits for its snapshot makes system calls; take "
-	        "the snapshot from outside: dynprobe snapshot %d",
-	        t->process.pid, t->process.comm, t->process.pid);
+	return dp_error(DP_TAG_SECCOMP,
+	                "process %d (%s) is under a seccomp filter (%s), but a hit that waits for its snapshot makes system "
+	                "calls; take the snapshot from outside: dynprobe snapshot %d",
+	                p->pid, p->comm, why, p->pid);
 }
 
 void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
@@ -109,7 +113,7 @@ static bool read_status(const struct dp_target *t, pid_t tid, struct status *ret
 	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", t->process.pid, tid);
 	if (found)
 		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested),
-		                       dp_status_long(dp_buf_str(&text), "Seccomp", 0) != 0};
+		                       dp_filter_is_new(&t->process, dp_buf_str(&text))};
 	dp_buf_fini(&text);
 	return found;
 }

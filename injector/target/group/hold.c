@@ -5,6 +5,7 @@
  */
 #include "injector/target/group/group.h"
 #include "injector/tracee/borrow/dispatch.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/proc/sharers.h"
 
@@ -59,14 +60,19 @@ static bool lives(const struct dp_process *p)
 	return dp_proc_stat(p->pid, p->alive, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
-static bool under_filter(pid_t pid, pid_t tid)
+/* Is the thread, which we hold, under a filter that may refuse our calls? One that came since the checks is evaluated now. */
+static bool under_filter(const struct dp_process *p, pid_t tid)
 {
+	struct dp_filter_verdict verdict = {0};
 	struct dp_buf status;
 	dp_buf_init(&status);
-	const bool filter = dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid) &&
-	                    dp_status_long(dp_buf_str(&status), "Seccomp", 0) != 0;
+	const bool is_new =
+	        dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid) && dp_filter_is_new(p, dp_buf_str(&status));
 	dp_buf_fini(&status);
-	return filter;
+	if (!is_new)
+		return false;
+	dp_filter_judge(tid, &verdict);
+	return verdict.unreadable || verdict.forbids[DP_CALLS_ATTACH][0];
 }
 
 struct dp_error *dp_refuse_shadow_stack(const struct dp_target *t)
@@ -91,7 +97,7 @@ struct dp_error *dp_borrow_one(struct dp_target *t, uint64_t limit_ns, struct dp
 	DP_TRY(dp_borrow_begin(&t->process, NULL, limit_ns, false, &b));
 	if (!lives(&t->process)) /* a borrowed thread may end sooner than the first one */
 		t->process.alive = dp_borrow_tid(b);
-	if (!under_filter(t->process.pid, dp_borrow_tid(b))) {
+	if (!under_filter(&t->process, dp_borrow_tid(b))) {
 		*ret = b;
 		return NULL;
 	}
@@ -104,13 +110,14 @@ struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct
 	struct dp_borrow *b = NULL;
 	DP_TRY(dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, t->process.seccomp, &b));
 	/* Filters belong to threads, and this thread may have got one since the last check. It has made no call for us yet. */
-	const bool caged = !t->process.seccomp && under_filter(t->process.pid, dp_borrow_tid(b));
+	const bool caged = !t->process.seccomp && under_filter(&t->process, dp_borrow_tid(b));
 	if (!caged) {
 		*ret = b;
 		return NULL;
 	}
 	dp_error_destroy(dp_borrow_end(b, NULL));
-	t->process.seccomp = true;
+	t->process.seccomp = t->process.filtered = true;
+	t->process.judged = false;
 	if (t->options.allow_seccomp)
 		return dp_borrow_begin(&t->process, f, DP_FREEZE_LIMIT_NS, true, ret);
 	return dp_error(DP_TAG_SECCOMP, "process %d (%s) has installed a seccomp filter", t->process.pid, t->process.comm);

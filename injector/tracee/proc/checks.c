@@ -5,6 +5,7 @@
  * fix.
  */
 #include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
@@ -157,6 +158,7 @@ struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 		pid_t tracer = (pid_t)dp_status_long(dp_buf_str(&b), "TracerPid", 0);
 		long seccomp = dp_status_long(dp_buf_str(&b), "Seccomp", 0);
 		p->seccomp |= seccomp != 0;
+		p->filtered = p->seccomp;
 		p->seccomp_strict |= seccomp == 1;
 		p->shadow_stack |= has_shadow_stack(dp_buf_str(&b));
 		if (tracer && !dp_is_own_task(tracer))
@@ -208,26 +210,45 @@ static struct dp_error *check_arch(const struct dp_process *p)
 	return dp_error(DP_TAG_WRONG_ARCH, "process %d (%s) is not a 64-bit x86 process", p->pid, p->comm);
 }
 
-struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
+static bool is_filtered_ourselves(void)
 {
 	struct dp_buf b;
+	dp_buf_init(&b);
+	const bool own = dp_proc_slurp(&b, "/proc/self/status") && dp_status_long(dp_buf_str(&b), "Seccomp", 0) != 0;
+	dp_buf_fini(&b);
+	return own;
+}
+
+/* What the filter forbids, or why that is not known. */
+static const char *what_is_forbidden(const struct dp_process *p)
+{
+	if (p->seccomp_strict)
+		return "it allows read, write, exit and sigreturn only";
+	if (p->judged)
+		return dp_filter_forbids(p, DP_CALLS_ATTACH);
+	if (p->filter.unreadable == EAGAIN)
+		return "a thread could not be stopped to read it";
+	if (is_filtered_ourselves())
+		return "dynprobe cannot read it, because dynprobe itself runs under one";
+	return "to read it, dynprobe needs to be root, with CAP_SYS_ADMIN, outside of user namespaces";
+}
+
+struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)
+{
 	if (!p->seccomp)
 		return NULL;
 	const char *mode = p->seccomp_strict ? "in strict seccomp mode" : "under a seccomp filter";
 	if (!allowed)
 		return dp_error(DP_TAG_SECCOMP,
-		                "process %d (%s) runs %s, which could reject dynprobe's system calls or kill the process", p->pid,
-		                p->comm, mode);
-	if (geteuid() != 0)
-		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s; only root may suspend it: run dynprobe as root", p->pid,
-		                p->comm, mode);
-	dp_buf_init(&b);
-	bool own = dp_proc_slurp(&b, "/proc/self/status") && dp_status_long(dp_buf_str(&b), "Seccomp", 0) != 0;
-	dp_buf_fini(&b);
-	if (own)
+		                "process %d (%s) runs %s, which could reject dynprobe's system calls or kill the process: %s",
+		                p->pid, p->comm, mode, what_is_forbidden(p));
+	if (is_filtered_ourselves())
 		return dp_error(DP_TAG_SECCOMP,
 		                "process %d (%s) runs %s; dynprobe cannot suspend it, because dynprobe itself runs under seccomp",
 		                p->pid, p->comm, mode);
+	if (!dp_filter_readable())
+		return dp_error(DP_TAG_SECCOMP, "process %d (%s) runs %s; only root may suspend it: run dynprobe as root", p->pid,
+		                p->comm, mode);
 	return NULL;
 }
 

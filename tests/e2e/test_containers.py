@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""Tests processes in containers (containers.py): their files, names, snapshots and seccomp filters, seen from the host."""
+
+import os
+
+import containers
+import harness
+from containers import ALLOW, ERRNO, KILL
+from harness import Case, State, needs_root, tool, wait_until
+
+DOCKER = {"filters": [containers.docker_default()], "readonly": True, "noexec": True}
+# All system calls that dynprobe makes in a process, with the exception of mode fork's (injector/tracee/proc/filter_calls.c).
+ATTACH = {"mmap": 9, "mprotect": 10, "munmap": 11, "rt_sigaction": 13, "rt_sigprocmask": 14, "close": 3, "mremap": 25, "madvise": 28, "getpid": 39,
+          "fcntl": 72, "munlock": 150, "prctl": 157, "restart_syscall": 219, "openat": 257, "pselect6": 270, "memfd_create": 319}
+HIT = {"rt_sigreturn": 15, "getppid": 110, "prctl": 157, "arch_prctl": 158, "gettid": 186, "futex": 202, "clock_gettime": 228, "tgkill": 234,
+       "rt_tgsigqueueinfo": 297, "getcpu": 309, "process_vm_readv": 310, "kcmp": 312}
+COPY = {"clone": 56, "wait4": 61, "exit_group": 231, "close_range": 436}
+# What spin itself calls, from its execve on.
+PROGRAM = (0, 1, 5, 12, 17, 21, 35, 59, 137, 217, 218, 230, 231, 262, 273, 302, 318, 332, 334)
+
+
+def allow_only(*numbers):
+    """A filter that kills for all other calls."""
+    return containers.denies([(n, ALLOW) for n in sorted(set(numbers))], otherwise=KILL)
+
+
+def but(*numbers):
+    """A filter that allows what dynprobe calls, what spin calls, and nothing else, without these."""
+    return allow_only(*({*ATTACH.values(), *HIT.values(), *COPY.values(), *PROGRAM} - set(numbers)))
+
+
+@needs_root
+class Containers(Case):
+    def container(self, name, *args, ready="READY", programs=(), more=(), **spec):
+        """Starts a target as process 1 of a container. Its pid is the one that the host sees."""
+        self.count += 1
+        paths = [p if os.path.isabs(p) else harness.target_path(p) for p in (name, *programs)]
+        missing = [p for p in paths if not os.path.exists(p)]
+        if missing:
+            self.skipTest(f"target {missing[0]} was not built on this machine")
+        base = self.path(f"base-{self.count}")
+        os.mkdir(base)
+        spec["filters"] = [f.hex() for f in spec.get("filters", [])]
+        spec.update(image=containers.copied(self, str(self.count), paths, more), base=base, argv=["/app/" + os.path.basename(name), *map(str, args)])
+        command = containers.command(spec)
+        t = self.target(command[0], *command[1:], ready=ready)
+        self.assertTrue(t.alive(), t.output() + t.errors())
+        t.path, t.pid = spec["argv"][0], harness.children(t.pid)[0]
+        return t
+
+    def assert_probed(self, t, *args, n=5, frames=("foo", "caller", "main")):
+        """Probes foo with its callers' names and memory; the process is then as before."""
+        before = State(t.pid)
+        r = self.attach(t, "--function", "foo", "-t", "s", "-t", "backtrace", "-n", n, *args)
+        self.assert_ok(r)
+        self.assertEqual(len(r.events), n)
+        for e in r.events:
+            names = [f["symbol"].partition("+")[0] for f in e["fields"]["backtrace"]]
+            self.assertEqual(names[:len(frames)], list(frames), e)
+            self.assertIn(e["fields"]["s"], ("alpha", "beta", "gamma", ""))
+        self.assertEqual(before.differences(State(t.pid)), {})
+        return r
+
+    def assert_goes_on(self, t):
+        self.assertTrue(os.path.exists(f"/proc/{t.pid}"), t.output() + t.errors())
+        calls = t.steps()
+        wait_until(lambda: t.steps() > calls, what="the program to continue")
+
+
+class Roots(Containers):
+    """Files of another root: the same paths on the host are other files."""
+
+    def test_overlay_root_read_only_noexec_under_docker_s_filter(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        self.assert_probed(t)
+        r = self.attach(t, "--function", "libc.so.6!clock_nanosleep", "-t", "backtrace", "-n", 3)
+        self.assert_ok(r)
+        self.assertRegex(r.events[0]["fields"]["backtrace"][1]["symbol"], r"^\w*nanosleep.*\[libc.so.6\]")
+
+    def test_user_namespace(self):
+        self.assert_probed(self.container("spin", 0, 500, user=True))
+
+    def test_user_other_than_root_inside(self):
+        self.assert_probed(self.container("spin", 0, 500, uid=1000, **DOCKER))
+
+    def test_neither_proc_nor_tmp(self):
+        self.assert_probed(self.container("spin", 0, 500, proc=False, tmp=False, readonly=True))
+
+    def test_executable_and_library_deleted_after_the_start(self):
+        t = self.container("spin", 0, 500)
+        for path in ("/app/spin", "/lib/x86_64-linux-gnu/libc.so.6"):
+            os.unlink(f"/proc/{t.pid}/root{path}")
+        self.assert_probed(t)
+
+    def test_executable_replaced_by_another_version(self):
+        t = self.container("spin", 0, 500, programs=["deep"])
+        os.rename(f"/proc/{t.pid}/root/app/deep", f"/proc/{t.pid}/root/app/spin")
+        self.assert_probed(t)
+
+    def test_musl_image(self):
+        self.assert_probed(self.container("spin-musl", 0, 500, readonly=True))
+
+    def test_static_musl_program_alone_in_its_image(self):
+        self.assert_probed(self.container("spin-musl-static", 0, 500, **DOCKER), frames=("foo", "caller", "main"))
+
+    def test_snapshots_in_all_modes(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        for mode in ("stop", "quick", "fork"):
+            file = self.path(mode)
+            p = tool("snapshot", t.pid, "--mode", mode, "-o", file, status=0)
+            self.assertIn(f"mode {mode}", p.stderr)
+            self.assertNotIn("instead", p.stderr)
+            names = [f.get("symbol") for f in harness.shown(file)["threads"][0]["frames"]]
+            self.assertIn("main", names)
+        self.assert_goes_on(t)
+
+    def test_snapshot_on_a_hit(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        r = self.attach(t, "--function", "foo", "--snapshot", "-n", 3, cwd=self.dir)
+        self.assert_ok(r)
+        self.assertGreaterEqual(sum(e["fields"]["snapshot_id"] != "0x0" for e in r.events), 1, r)
+        self.assert_goes_on(t)
+
+    def test_resident_probes(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        before = State(t.pid)
+        tool("attach", "--pid", t.pid, "--function", "foo", status=0)
+        self.assertIn("foo", tool("status", "--pid", t.pid, status=0).stdout)
+        self.let_run(t)
+        self.assertIn("] foo", tool("record", "--pid", t.pid, "--once", "--no-record", status=0).stderr)
+        tool("detach", "--pid", t.pid, status=0)
+        self.assertEqual(before.differences(State(t.pid)), {})
+
+
+class Filters(Containers):
+    """Seccomp filters are read, and refused only for what they forbid."""
+
+    def test_every_call_that_dynprobe_makes_is_known_to_it(self):
+        """The filter kills for a call that is not in the lists above; one that dynprobe lists besides would be refused."""
+        t = self.container("spin", 0, 500, filters=[but()])
+        self.assert_probed(t, "--when", 'edi > 5 && comm == "spin" && *(char *)rsi != 0')
+        for args in (["--tactic", "trap"], ["--snapshot"], ["--count"], ["--pending", "--function", "nothing.so!f"]):
+            r = self.attach(t, "--function", "foo", "-n", 3, *args, cwd=self.dir) if args != ["--count"] else self.attach(t, "--function", "foo", "--count", "-d", "1s")
+            self.assertTrue(os.path.exists(f"/proc/{t.pid}/maps") and "dynprobe" not in "".join(m.path for m in harness.maps(t.pid)), r)
+            self.assertIn(r.status, (0, 124), r)
+        tool("attach", "--pid", t.pid, "--function", "foo", status=0)
+        self.let_run(t)
+        tool("detach", "--pid", t.pid, status=0)
+        self.assertNotIn("instead", tool("snapshot", t.pid, "--mode", "fork", "-o", self.path("copy"), status=0).stderr)
+        self.assert_goes_on(t)
+
+    def test_refuse_DP_SECCOMP_names_the_call_and_what_happens(self):
+        for name in ("mremap", "openat", "memfd_create"):
+            t = self.container("spin", 0, 500, filters=[containers.denies([(ATTACH[name], KILL)])] if name == "mremap" else
+                               [containers.docker_default(), containers.denies([(ATTACH["mremap"], ERRNO)])])
+            what = "mremap kills the process" if name == "mremap" else "mremap fails with errno 1"
+            before = State(t.pid)
+            self.assert_refused(self.attach(t, "--function", "foo"), "DP-SECCOMP", what)
+            self.assertEqual(before.differences(State(t.pid)), {})
+            self.assert_ok(self.attach(t, "--function", "foo", "--allow-seccomp", "-n", 3))
+
+    def test_what_only_reading_needs_is_refused_only_to_reading(self):
+        t = self.container("spin", 0, 500, filters=[but(HIT["process_vm_readv"])])
+        r = self.attach(t, "--function", "foo", "-t", "reg:rdi", "-n", 5)
+        self.assert_ok(r)
+        self.assertEqual(len(r.events), 5)
+        self.assert_refused(self.attach(t, "--function", "foo", "-t", "str(rsi)", "-n", 5), "DP-SECCOMP", "process_vm_readv kills the process")
+        self.assert_goes_on(t)
+
+    def test_mode_fork_names_what_its_copy_may_not_call(self):
+        t = self.container("spin", 0, 500, filters=[but(COPY["close_range"])])
+        p = tool("snapshot", t.pid, "--mode", "fork", "-o", self.path("copy"), status=0)
+        self.assertIn("mode stop instead of fork", p.stderr)
+        self.assertIn("close_range kills the process", p.stderr)
+        self.assert_goes_on(t)
+
+    def test_refuse_DP_SECCOMP_filter_that_may_not_be_read(self):
+        t = self.target(self.for_nobody("caged"), ready="CAGED", prefix=harness.NOBODY)
+        p = tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 1, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"),
+                 env=harness.environment(HOME=self.dir), status=harness.OWN_FAILURE)
+        for word in ("DP-SECCOMP", "to read it", "CAP_SYS_ADMIN"):
+            self.assertIn(word, p.stderr)
+        self.assert_result_ok(t)
+
+    def test_dry_run_stops_nobody_and_assumes_that_the_filter_allows_it(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        switches = self.system_calls("ptrace", "--no-record", "--pid", t.pid, "--function", "foo", "-t", "str(rsi)", "--dry-run")
+        self.assertNotIn("ptrace(", switches)
+
+
+if __name__ == "__main__":
+    harness.main()
