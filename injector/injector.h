@@ -87,6 +87,8 @@ bool dp_target_filtered(const struct dp_target *t);
 /* Why: which call the filter forbids, or that it could not be read; NULL if hits may make their calls. */
 const char *dp_target_filter_rule(const struct dp_target *t);
 pid_t dp_target_pid(const struct dp_target *t);
+/* Its pid in its own pid namespace; 0: that is ours. */
+pid_t dp_target_inner_pid(const struct dp_target *t);
 const char *dp_target_comm(const struct dp_target *t);
 /* The image at open; dp_target_refresh() reads it again. Owned by the target. */
 struct dp_image *dp_target_image(struct dp_target *t);
@@ -218,8 +220,9 @@ struct dp_error *dp_target_install(struct dp_target *t, const struct dp_extent *
 struct dp_hit { /* one drained record; pointers are valid during the call */
 	uint64_t ns; /* CLOCK_MONOTONIC, never decreases within a thread */
 	uint64_t tsc;
-	pid_t pid; /* 0: the target; else a fork child that records (options.follow), in its pid namespace */
-	pid_t tid; /* in the target's pid namespace */
+	pid_t pid; /* 0: the target; else a fork child that records (options.follow) */
+	pid_t tid;
+	pid_t inner_pid, inner_tid; /* in its own pid namespace; 0: the same */
 	uint16_t probe;
 	const uint8_t *payload;
 	size_t len;

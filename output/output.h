@@ -23,6 +23,7 @@ struct dp_event_class { /* one per probe; outlives the writers */
 struct dp_event {
 	uint64_t ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;
+	pid_t inner_pid, inner_tid; /* in the process's own pid namespace; 0: the same */
 	const char *comm;
 	unsigned probe; /* index of the event class */
 	const uint8_t *payload;
@@ -63,6 +64,7 @@ struct dp_summary_probe {
 	const char *name, *spec;
 	pid_t pid;
 	const char *comm;    /* the process's name, or NULL */
+	pid_t inner_pid; /* in the process's own pid namespace; 0: the same */
 	const char *tactic;  /* NULL if refused */
 	const char *tag;     /* "DP-..." if refused or retired, else NULL */
 	const char *reason;  /* one line, or NULL */

@@ -4,6 +4,7 @@
 #include "injector/open/recover.h"
 #include "injector/resident/resident.h"
 #include "injector/ring/clock.h"
+#include "injector/target/events/outer.h"
 #include "injector/target/shared.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/filter.h"
@@ -163,6 +164,7 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	dp_installation_fini(&t->in);
 	free(t->trap.hook);
 	dp_seen_fini(&t->primed);
+	dp_outer_fini(t);
 	if (t->exit_fd >= 0)
 		close(t->exit_fd);
 	if (t->lock_fd >= 0)

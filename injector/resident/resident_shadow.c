@@ -10,6 +10,7 @@
  */
 #include "injector/resident/resident.h"
 #include "injector/ring/drain.h"
+#include "injector/target/events/outer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,10 @@ struct dp_error *dp_shadow_run(struct dp_resident *s, bool last, dp_hit_fn each,
 	struct dp_shadow *sh = s->shadow;
 	bool gone;
 	DP_TRY(unless_gone(fetch(s, sh), &gone));
-	DP_TRY(last ? dp_drain_flush(sh->drain, each, data) : dp_drain_run(sh->drain, false, each, data));
+	struct dp_outer outer = {s->target, each, data};
+	const dp_hit_fn pass = dp_outer_differs(s->target) ? dp_outer_hit : each;
+	data = pass == each ? data : &outer;
+	DP_TRY(last ? dp_drain_flush(sh->drain, pass, data) : dp_drain_run(sh->drain, false, pass, data));
 	return gone ? NULL : unless_gone(give_back_all(s, sh), &gone);
 }
 

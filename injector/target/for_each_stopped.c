@@ -47,7 +47,7 @@ static pid_t ns_tid_of(const struct dp_target *t, pid_t tid)
 	struct dp_buf status;
 	bool nested;
 	pid_t ns_tid = tid;
-	if (t->process.ns_pid == t->process.pid)
+	if (!t->process.nested)
 		return tid;
 	dp_buf_init(&status);
 	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", t->process.pid, tid))

@@ -101,6 +101,11 @@ pid_t dp_target_pid(const struct dp_target *t)
 	return t->process.pid;
 }
 
+pid_t dp_target_inner_pid(const struct dp_target *t)
+{
+	return t->process.nested ? t->process.ns_pid : 0;
+}
+
 const char *dp_target_comm(const struct dp_target *t)
 {
 	return t->process.comm;

@@ -96,6 +96,7 @@ struct dp_target {
 	struct dp_seen *primed; /* threads that can emit, or never will */
 
 	struct dp_traps trap;
+	struct dp_outer_ids *outer; /* outer.c: ids of threads in another pid namespace */
 	struct dp_park_limits park; /* hits 0: no hit waits */
 	struct dp_park_watch park_watch;
 	struct dp_cells_want cells;

@@ -32,6 +32,7 @@ struct dp_process { /* a process as /proc describes it */
 	pid_t pid;   /* thread group leader */
 	pid_t alive; /* a thread that is not a zombie: use its /proc/PID/task/TID for maps and mem */
 	pid_t ns_pid; /* its pid in its innermost pid namespace */
+	bool nested;  /* which is not the one of our /proc */
 	char comm[64];
 	uint64_t start_time;
 	bool leader_zombie, seccomp_strict, shadow_stack; /* the last two: true for any thread */

@@ -287,6 +287,10 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	put_integer(&j->line, "mono", (int64_t)e->ns);
 	put_integer(&j->line, "pid", e->pid);
 	put_integer(&j->line, "tid", e->tid);
+	if (e->inner_pid && e->inner_pid != e->pid)
+		put_integer(&j->line, "inner_pid", e->inner_pid);
+	if (e->inner_tid && e->inner_tid != e->tid)
+		put_integer(&j->line, "inner_tid", e->inner_tid);
 	put_key(&j->line, ",", "comm");
 	dp_put_json_str(&j->line, e->comm ? e->comm : "");
 	put_key(&j->line, ",", "probe");

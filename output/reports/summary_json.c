@@ -66,6 +66,8 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	dp_put_json_str(b, p->name);
 	put_string(b, "spec", p->spec);
 	put_number(b, "pid", (uint64_t)p->pid);
+	if (p->inner_pid)
+		put_number(b, "inner_pid", (uint64_t)p->inner_pid);
 	put_string(b, "state", !p->tactic ? "refused" : p->retired ? "retired" : "placed");
 	put_string(b, "tactic", p->tactic);
 	put_string(b, "tag", p->tag);

@@ -336,6 +336,17 @@ static void put_line(struct out *o, const char *color, const char *name, const c
 	dp_put_str(&o->b, "\n");
 }
 
+static void put_inner(struct out *o, const struct dp_summary *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct dp_summary_probe *p = &s->probe[i];
+		if (!p->inner_pid || (i && p->pid == p[-1].pid))
+			continue;
+		label(o, "", "process");
+		dp_buf_printf(&o->b, "%d (inner %d)\n", p->pid, p->inner_pid);
+	}
+}
+
 static void put_by_calls(struct out *o, const struct dp_summary *s)
 {
 	if (!s->by_calls)
@@ -406,6 +417,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	}
 	if (all.placed && (s->attach_ns || s->pause_detach_ns))
 		put_pause(&o, s);
+	put_inner(&o, s);
 	put_by_calls(&o, s);
 	put_left(&o, s);
 	put_children(&o, s->children);

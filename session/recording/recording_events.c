@@ -34,6 +34,8 @@ static void write_event(struct dp_recording *r, size_t class, const struct dp_hi
 	        .ns = hit->ns,
 	        .pid = dp_target_pid(r->left->target),
 	        .tid = hit->tid,
+	        .inner_pid = hit->inner_pid,
+	        .inner_tid = hit->inner_tid,
 	        .comm = dp_target_comm(r->left->target),
 	        .probe = (unsigned)class,
 	        .payload = hit->payload,

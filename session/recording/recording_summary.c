@@ -14,6 +14,7 @@ static void fill(const struct dp_recording *r, const struct dp_recording_group *
 	        .spec = r->classes.probe[class].spec.text,
 	        .pid = dp_target_pid(r->left->target),
 	        .comm = dp_target_comm(r->left->target),
+	        .inner_pid = dp_target_inner_pid(r->left->target),
 	        .tactic = "standing",
 	        .tag = retired ? dp_tag_name(DP_TAG_FOREIGN) : NULL,
 	        .reason = retired ? "another tool patched its place" : NULL,

@@ -50,6 +50,8 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	        .ns = hit->ns,
 	        .pid = hit->pid ? hit->pid : dp_target_pid(s->target),
 	        .tid = hit->tid,
+	        .inner_pid = hit->inner_pid,
+	        .inner_tid = hit->inner_tid,
 	        .comm = dp_target_comm(s->target),
 	        .probe = hit->probe,
 	        .payload = hit->payload,

@@ -46,13 +46,23 @@ static struct dp_error *check_missing(struct dp_run *run, size_t from)
 	return none ? dp_take(run->missing[from].why, NULL) : NULL;
 }
 
+static void announce(const struct dp_run *run, const struct dp_session *s)
+{
+	if (dp_target_inner_pid(s->target))
+		dp_trace_log(run->trace, DP_LOG_INFO, "process %d (inner %d): %s, in a pid namespace of its own",
+		             dp_target_pid(s->target), dp_target_inner_pid(s->target), dp_target_comm(s->target));
+}
+
 struct dp_error *dp_run_open_each(struct dp_run *run)
 {
 	struct dp_session *s = NULL;
 	const size_t before = run->nmissing;
 	for (size_t i = 0; i < run->trace->npids; i++) {
 		struct dp_error *err = dp_session_open(run->trace, run->trace->pid[i], &s);
+		const bool opened = !err;
 		DP_TRY(err ? leave_out(run, run->trace->pid[i], err) : dp_run_add_session(run, s));
+		if (opened)
+			announce(run, s);
 	}
 	return check_missing(run, before);
 }

@@ -24,6 +24,7 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	        .spec = run->trace->probe[i].spec.text,
 	        .pid = dp_target_pid(s->target),
 	        .comm = dp_target_comm(s->target),
+	        .inner_pid = dp_target_inner_pid(s->target),
 	        .tactic = p->placed ? dp_tactic_name(p->plan.tactic) : NULL,
 	        .tag = p->refused   ? dp_tag_name(p->refused->tag)
 	               : p->retired ? dp_tag_name(DP_TAG_FOREIGN)

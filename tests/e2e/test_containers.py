@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tests processes in containers (containers.py): their files, names, snapshots and seccomp filters, seen from the host."""
 
+import json
 import os
+import signal
 
 import containers
 import harness
@@ -132,6 +134,67 @@ class Roots(Containers):
         self.assertEqual(before.differences(State(t.pid)), {})
 
 
+class Ids(Containers):
+    """Process and thread ids: those that dynprobe's user sees, and the inner ones besides."""
+
+    def test_events_summary_and_trace_have_the_outer_ids(self):
+        t = self.container("spin", 0, 500)
+        trace = self.path("trace")
+        r = self.attach(t, "--function", "foo", "-n", 5, record=trace)
+        self.assert_ok(r)
+        self.assertEqual({(e["pid"], e["tid"], e["inner_pid"], e["inner_tid"]) for e in r.events}, {(t.pid, t.pid, 1, 1)})
+        self.assertEqual([(p["pid"], p["inner_pid"]) for p in r.summary["probes"]], [(t.pid, 1)])
+        self.assertIn(f"vpid = {t.pid}, vtid = {t.pid}", harness.babeltrace(trace)[0])
+        p = tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 2, status=0)
+        self.assertEqual(p.stderr.count(f"spin[{t.pid}] foo"), 2)
+        self.assertEqual(p.stderr.count(f"{t.pid} (inner 1)"), 2, p.stderr)
+
+    def test_ids_are_not_translated_where_there_is_one_namespace(self):
+        t = self.target("spin", 0, 500)
+        r = self.attach(t, "--function", "foo", "-n", 5)
+        self.assertEqual({(e["pid"], e["tid"]) for e in r.events}, {(t.pid, t.pid)})
+        self.assertNotIn("inner", r.err + str(r.lines))
+
+    def test_each_thread_of_a_container(self):
+        t = self.container("threads", 8)
+        r = self.attach(t, "--function", "foo", "-n", 20000)
+        self.assert_ok(r)
+        tids = set(os.listdir(f"/proc/{t.pid}/task"))
+        seen = {(str(e["tid"]), str(e["inner_tid"])) for e in r.events}
+        self.assertGreater(len(seen), 1)
+        for outer, inner in seen:
+            self.assertIn(outer, tids)
+            self.assertEqual(harness.status(f"{t.pid}/task/{outer}", "NSpid").split(), [outer, inner])
+
+    def test_resident_probes_too(self):
+        t = self.container("spin", 0, 500)
+        tool("attach", "--pid", t.pid, "--function", "foo", status=0)
+        self.let_run(t)
+        p = tool("record", "--pid", t.pid, "--once", "--no-record", "-f", "json", status=0)
+        events = [e for e in harness.objects(p.stderr + p.stdout) if e["type"] == "event"]
+        self.assertEqual({(e["tid"], e["inner_tid"]) for e in events}, {(t.pid, 1)})
+        tool("detach", "--pid", t.pid, status=0)
+
+    def test_fork_children_in_a_container_are_followed(self):
+        t = self.container("family", "on", **DOCKER)
+        p = self.start_attached(t, "--follow", "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: len(harness.children(t.pid)) == 2, what="children")
+        pids = {t.pid, *harness.children(t.pid)}
+        inner = {pid: int(harness.status(pid, "NSpid").split()[-1]) for pid in pids}
+        wait_until(lambda: pids <= {e["pid"] for e in self.events_so_far(p)}, what="events of all three")
+        r = self.finish(p)
+        self.assertEqual({(e["pid"], e["inner_pid"]) for e in r.events}, set(inner.items()))
+        self.assertEqual(r.summary["lost"]["total"], 0, r.summary)
+        for pid in pids:
+            self.assertEqual(harness.changed_text(pid), [])
+
+    def events_so_far(self, p):
+        with open(p.events) as f:
+            lines = f.read().split("\n")[:-1]
+        return [e for e in map(json.loads, lines) if e.get("type") == "event"]
+
+
 class Filters(Containers):
     """Seccomp filters are read, and refused only for what they forbid."""
 
@@ -139,7 +202,7 @@ class Filters(Containers):
         """The filter kills for a call that is not in the lists above; one that dynprobe lists besides would be refused."""
         t = self.container("spin", 0, 500, filters=[but()])
         self.assert_probed(t, "--when", 'edi > 5 && comm == "spin" && *(char *)rsi != 0')
-        for args in (["--tactic", "trap"], ["--snapshot"], ["--count"], ["--pending", "--function", "nothing.so!f"]):
+        for args in (["--tactic", "trap"], ["--snapshot"], ["--count"], ["--follow"], ["--pending", "--function", "nothing.so!f"]):
             r = self.attach(t, "--function", "foo", "-n", 3, *args, cwd=self.dir) if args != ["--count"] else self.attach(t, "--function", "foo", "--count", "-d", "1s")
             self.assertTrue(os.path.exists(f"/proc/{t.pid}/maps") and "dynprobe" not in "".join(m.path for m in harness.maps(t.pid)), r)
             self.assertIn(r.status, (0, 124), r)

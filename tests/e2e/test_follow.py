@@ -88,7 +88,10 @@ class Follow(Case):
         r = self.follow(t)
         self.assert_ok(r)
         self.assertEqual((len(r.events), lost(r)), (2501, 0), str(r.summary))
-        self.assertEqual({e["pid"] for e in r.events}, {1}, "as it knows itself")
+        ids = {(e["pid"], e.get("inner_pid")) for e in r.events}
+        self.assertEqual({inner for _, inner in ids}, {1}, "as it knows itself")
+        self.assertEqual(len(ids), 1)
+        self.assertNotIn(1, {pid for pid, _ in ids}, "as we know it")
         self.assertEqual(t.process.wait(30), 0, t.output())
 
     def test_child_whose_first_thread_has_ended(self):

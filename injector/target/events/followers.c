@@ -16,12 +16,14 @@
 #include <stdlib.h>
 
 #define INSPECT_NS UINT64_C(50000000)
+#define SEEK_NS    UINT64_C(10000000)
 
 struct follower {
 	pid_t pid;
 	uint32_t process; /* 0: it has not joined, or joins now */
 	bool unreadable;
-	pid_t inner; /* in its own pid namespace; 0: not asked yet */
+	pid_t inner;  /* in its own pid namespace; 0: not asked yet */
+	bool nested; /* which is another than ours */
 };
 
 struct dp_followers {
@@ -30,7 +32,7 @@ struct dp_followers {
 	size_t n, cap;
 	uint32_t joined;   /* numbers above it were taken after the inspection began */
 	bool incomplete;   /* it failed: everybody counts as living */
-	uint64_t looked_ns;
+	uint64_t looked_ns, sought_ns;
 	bool any;          /* at the last dp_target_followed() */
 };
 
@@ -42,11 +44,6 @@ static struct dp_follow *page_of(const struct dp_target *t)
 struct dp_error *dp_target_follow_check(const struct dp_target *t)
 {
 	const struct dp_process *p = &t->process;
-	if (p->ns_pid && p->ns_pid != p->pid)
-		return dp_error(DP_TAG_FOLLOW,
-		                "process %d (%s) is in another pid namespace: dynprobe cannot follow its children there; run "
-		                "dynprobe inside of it",
-		                p->pid, p->comm);
 	if (dp_filter_forbids(p, DP_CALLS_HIT))
 		return dp_error(DP_TAG_FOLLOW,
 		                "process %d (%s) has a seccomp filter, which may not allow the system calls of its children's first "
@@ -99,14 +96,21 @@ bool dp_followers_born(const struct dp_target *t)
 
 /* ---- the drain's questions ------------------------------------------------------------------------------------------------ */
 
-static pid_t innermost_pid(pid_t pid)
+static pid_t innermost_pid(pid_t pid, pid_t tid, bool *nested)
 {
 	struct dp_buf status;
-	bool nested;
 	dp_buf_init(&status);
-	const pid_t ret = dp_proc_slurp(&status, "/proc/%d/status", pid) ? dp_status_ns_pid(dp_buf_str(&status), &nested) : 0;
+	const pid_t ret =
+	        dp_proc_slurp(&status, "/proc/%d/task/%d/status", pid, tid) ? dp_status_ns_pid(dp_buf_str(&status), nested) : 0;
 	dp_buf_fini(&status);
 	return ret;
+}
+
+static pid_t inner_of(struct follower *one)
+{
+	if (!one->inner)
+		one->inner = innermost_pid(one->pid, one->pid, &one->nested);
+	return one->inner;
 }
 
 static bool runs(pid_t pid, pid_t tid)
@@ -115,12 +119,44 @@ static bool runs(pid_t pid, pid_t tid)
 	return dp_proc_stat(pid, tid, &stat) && stat.state != 'Z' && stat.state != 'X';
 }
 
-/* For one whose number is not known. */
-static bool may_be(struct follower *one, pid_t pid)
+/* In another pid namespace each thread's id there must be read. */
+static bool has_inner(const struct follower *one, pid_t tid)
 {
-	if (!one->inner)
-		one->inner = innermost_pid(one->pid);
-	return one->inner == pid;
+	struct dp_tids tids;
+	bool found = false, ignored;
+	if (!dp_proc_tids(one->pid, &tids))
+		return true;
+	for (size_t i = 0; i < tids.n && !found; i++)
+		found = innermost_pid(one->pid, tids.tid[i], &ignored) == tid && runs(one->pid, tids.tid[i]);
+	free(tids.tid);
+	return found;
+}
+
+static bool has_thread(struct follower *one, const struct dp_slot_owner *owner)
+{
+	if (inner_of(one) != owner->pid) /* it has just ended, or forked on */
+		return true;
+	return one->nested ? has_inner(one, owner->tid) : runs(one->pid, owner->tid);
+}
+
+static pid_t find_outer(struct dp_followers *f, pid_t inner)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (!f->item[i].unreadable && inner_of(&f->item[i]) == inner)
+			return f->item[i].pid;
+	return 0;
+}
+
+pid_t dp_followers_outer(struct dp_target *t, pid_t inner)
+{
+	struct dp_followers *f = t->followers;
+	const uint64_t now = dp_now_ns();
+	pid_t found = f ? find_outer(f, inner) : 0;
+	if (found || !f || now - f->sought_ns < (t->process.nested ? SEEK_NS : INSPECT_NS))
+		return found;
+	f->sought_ns = now;
+	inspect(t);
+	return find_outer(f, inner);
 }
 
 /* `data` is as for the target's own threads; its first member is the target. */
@@ -133,12 +169,11 @@ static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *
 	if (f->incomplete || owner->process > f->joined)
 		return DP_OWNER_LIVES;
 	for (size_t i = 0; i < f->n; i++) {
-		const struct follower *one = &f->item[i];
-		if (one->process == owner->process) /* in another pid namespace its threads' ids are others */
-			return one->pid != owner->pid || runs(one->pid, owner->tid) ? DP_OWNER_LIVES : DP_OWNER_ENDED;
+		if (f->item[i].process == owner->process)
+			return has_thread(&f->item[i], owner) ? DP_OWNER_LIVES : DP_OWNER_ENDED;
 	}
 	for (size_t i = 0; i < f->n; i++)
-		if (!f->item[i].process && may_be(&f->item[i], owner->pid))
+		if (!f->item[i].process && inner_of(&f->item[i]) == owner->pid)
 			return DP_OWNER_LIVES;
 	return DP_OWNER_PROCESS_ENDED;
 }

@@ -7,6 +7,8 @@
 
 /* Lists the processes that have the target's private region, for the drain's questions. */
 void dp_followers_inspect(struct dp_target *t);
+/* The pid, as dynprobe's user sees it, of a child with that id in its own pid namespace; 0 if it is not known (any more). */
+pid_t dp_followers_outer(struct dp_target *t, pid_t inner);
 /* Have processes joined since the last inspection? */
 bool dp_followers_born(const struct dp_target *t);
 

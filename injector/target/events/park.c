@@ -137,7 +137,7 @@ static bool is_gone(struct dp_target *t, uint32_t ns_tid)
 {
 	char path[64];
 	const uint64_t now = dp_now_ns();
-	if (t->process.ns_pid != t->process.pid) {
+	if (t->process.nested) {
 		if (!t->park_watch.stuck_ns)
 			t->park_watch.stuck_ns = now;
 		if (now - t->park_watch.stuck_ns < WATCH_NS) /* a waiting thread should not wait for this check */

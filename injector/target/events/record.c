@@ -2,6 +2,7 @@
 /* Drains a target's rings, and frees the slots of threads that are gone. */
 #include "injector/ring/drain.h"
 #include "injector/target/events/followers.h"
+#include "injector/target/events/outer.h"
 #include "injector/target/target.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -35,7 +36,7 @@ static pid_t ns_tid_of(pid_t pid, pid_t tid)
 static void list_living(struct living *l)
 {
 	const struct dp_process *p = &l->t->process;
-	if (!p->ns_pid || p->ns_pid == p->pid)
+	if (!p->nested)
 		return;
 	l->unknown = !dp_proc_tids(p->pid, &l->ns);
 	for (size_t i = 0; !l->unknown && i < l->ns.n; i++)
@@ -68,7 +69,9 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 {
 	if (!t->drain)
 		return NULL;
-	DP_TRY(dp_drain_run(t->drain, last, each, data));
+	struct dp_outer outer = {t, each, data};
+	const bool differs = dp_outer_differs(t);
+	DP_TRY(dp_drain_run(t->drain, last, differs ? dp_outer_hit : each, differs ? &outer : data));
 	const uint64_t now = dp_now_ns(), every = dp_followers_born(t) ? REAP_BORN_NS : REAP_EVERY_NS;
 	if (!last && now - t->reaped_ns > every) {
 		t->reaped_ns = now;

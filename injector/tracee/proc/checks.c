@@ -89,7 +89,6 @@ struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
 static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 {
 	struct dp_buf status;
-	bool nested;
 	dp_buf_init(&status);
 	if (pid <= 0 || !dp_proc_slurp(&status, "/proc/%d/status", pid)) {
 		dp_buf_fini(&status);
@@ -101,7 +100,7 @@ static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 		return find_group(leader, ret);
 	}
 	ret->pid = ret->alive = pid;
-	ret->ns_pid = dp_status_ns_pid(dp_buf_str(&status), &nested);
+	ret->ns_pid = dp_status_ns_pid(dp_buf_str(&status), &ret->nested);
 	ret->start_time = dp_process_start_time(pid);
 	dp_proc_comm(pid, ret->comm, sizeof(ret->comm));
 	dp_buf_fini(&status);
