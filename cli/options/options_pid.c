@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
+#include "cli/processes/containers.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <dirent.h>
@@ -180,4 +181,33 @@ struct dp_error *dp_option_cgroup(struct dp_parser *p, const char *arg)
 		return dp_error(DP_TAG_NO_PROCESS, "the control group '%s' has no processes, or only ones that are already named",
 		                arg);
 	return NULL;
+}
+
+/* ---- containers and users (cli/processes) ---- */
+
+static struct dp_error *add_list(struct dp_trace_spec *trace, struct dp_pid_list *list)
+{
+	struct dp_error *err = NULL;
+	for (size_t i = 0; i < list->n && !err; i++)
+		err = add(trace, list->item[i]);
+	free(list->item);
+	return err;
+}
+
+struct dp_error *dp_option_container(struct dp_parser *p, const char *arg)
+{
+	struct dp_pid_list list;
+	struct dp_error *err = dp_container_find(arg, &list), *added = add_list(&p->o.trace, &list);
+	if (err)
+		dp_error_destroy(added);
+	return err ? err : added;
+}
+
+struct dp_error *dp_option_user(struct dp_parser *p, const char *arg)
+{
+	struct dp_pid_list list;
+	struct dp_error *err = dp_user_find(arg, &list), *added = add_list(&p->o.trace, &list);
+	if (err)
+		dp_error_destroy(added);
+	return err ? err : added;
 }

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 93u
+#define DP_OPTION_ROWS 95u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -45,10 +45,11 @@ static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb ve
 /* options_typed.c: each stores what the row says. */
 dp_option_taker dp_option_value; /* row->value: flags */
 dp_option_taker dp_option_text;
-dp_option_taker dp_option_pid;    /* 12,14 or a name; adds to trace.pid */
-dp_option_taker dp_option_cgroup; /* the processes of a control group */
-dp_option_taker dp_option_name;   /* text that is not empty */
-dp_option_taker dp_option_word;   /* the number of one of row->word, counted from row->value */
+dp_option_taker dp_option_pid;                       /* 12,14 or a name; adds to trace.pid */
+dp_option_taker dp_option_cgroup;                    /* the processes of a control group */
+dp_option_taker dp_option_container, dp_option_user; /* those of a container, of a user */
+dp_option_taker dp_option_name;                      /* text that is not empty */
+dp_option_taker dp_option_word;                      /* the number of one of row->word, counted from row->value */
 dp_option_taker dp_option_number;
 dp_option_taker dp_option_size;
 dp_option_taker dp_option_duration;

@@ -195,6 +195,78 @@ class Ids(Containers):
         return [e for e in map(json.loads, lines) if e.get("type") == "event"]
 
 
+class Names(Containers):
+    """--container and --user."""
+
+    ID = "%064x" % os.getpid()
+
+    def groups(self, *names):
+        """Control groups with such names; returns their folders."""
+        for base in "/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified":
+            top = f"{base}/dynprobe-test-{os.getpid()}"
+            folders = [f"{top}/{name}" for name in names]
+            try:
+                for folder in folders:
+                    os.makedirs(folder)
+            except OSError:
+                continue
+            for folder in [top, *folders]:
+                self.addCleanup(self.remove_group, folder)
+            if os.path.exists(top + "/cgroup.procs"):
+                return folders
+        self.skipTest("no control group can be made here")
+
+    def remove_group(self, folder):
+        def gone():
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                return True
+            except OSError:  # its last process is still ending
+                return False
+            return True
+
+        wait_until(gone, what=f"an empty {folder}")
+
+    def inside(self, folder):
+        t = self.target("spin", 0, 500)
+        with open(folder + "/cgroup.procs", "w") as f:
+            f.write(str(t.pid))
+        self.addCleanup(t.close)
+        return t
+
+    def pids(self, *args, **kw):
+        r = self.dynprobe(*args, "--function", "foo", "-n", 60, **kw)
+        self.assert_ok(r)
+        return {e["pid"] for e in r.events}
+
+    def test_processes_of_a_container_by_its_id_or_its_beginning(self):
+        first, second = "ab" + self.ID[2:], "ac" + self.ID[2:]
+        folders = self.groups(f"docker-{first}.scope", f"libpod-{second}.scope", f"libpod-conmon-{second}.scope")
+        a, b, other = (self.inside(f) for f in folders)
+        self.assertEqual(self.pids("--container", first), {a.pid})
+        self.assertEqual(self.pids("--container", second[:12]), {b.pid})
+        self.assert_refused(self.dynprobe("--container", "a", "--function", "foo"), "DP-USAGE", first[:12], second[:12])
+        self.assert_refused(self.dynprobe("--container", "zz", "--function", "foo"), "DP-NO-PROCESS", first[:12], second[:12])
+        self.assertEqual(tool("status", "--container", first, status=0).stdout.split()[0], str(a.pid))
+
+    def test_name_that_the_runtime_knows(self):
+        folder, = self.groups(f"docker-{self.ID}.scope")
+        t = self.inside(folder)
+        config = f"/var/lib/docker/containers/{self.ID}"
+        make = f"mount -t tmpfs none /var/lib && mkdir -p {config} && echo '{{\"Name\":\"/web\"}}' >{config}/config.v2.json && exec \"$@\""
+        self.assertEqual(self.pids("--container", "web", prefix=("unshare", "-m", "sh", "-c", make, "sh")), {t.pid})
+
+    def test_user(self):
+        for_nobody = self.for_nobody("spin")
+        a, b = (self.target(for_nobody, 0, 500, prefix=["setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups"]) for _ in range(2))
+        other = self.target("spin", 0, 500)
+        self.assertEqual(self.pids("--user", 54321), {a.pid, b.pid})
+        self.assertNotIn(other.pid, self.pids("--user", 54321))
+        self.assert_refused(self.dynprobe("--user", "nosuchuser", "--function", "foo"), "DP-USAGE", "nosuchuser")
+        self.assert_refused(self.dynprobe("--user", 54322, "--function", "foo"), "DP-NO-PROCESS", "54322")
+
+
 class Filters(Containers):
     """Seccomp filters are read, and refused only for what they forbid."""
 
