@@ -9,11 +9,17 @@
 #include "injector/tracee/proc/proc.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#define SPARE 2u /* a message of the session daemon brings two descriptors */
+#define SOCKET "/var/run/lttng/lttng-ust-sock-8" /* of the daemon that serves all users */
+#define SPARE  2u                                /* a message of the session daemon brings two descriptors */
 
 void dp_target_sink_expect(struct dp_target *t, const struct dp_sink_class *classes, size_t n)
 {
@@ -81,12 +87,43 @@ static struct dp_error *no_descriptors(const struct dp_target *t, const struct g
 	        (unsigned long long)limits.files.most, g->pid, g->pid);
 }
 
+/* Does the path exist in the process's own root directory? Absolute symbolic links (/var/run) are its own, too. */
+static bool sees(pid_t pid, const char *path)
+{
+	char root[64];
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	dp_auto_close int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dp_auto_close int fd = dir < 0 ? -1 : (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd >= 0;
+}
+
+static bool is_elsewhere(pid_t pid)
+{
+	char path[64];
+	struct stat ours, theirs;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	return !stat("/proc/self/ns/mnt", &ours) && !stat(path, &theirs) && ours.st_ino != theirs.st_ino;
+}
+
+/* The program of a container finds no session daemon of the host unless its socket is mounted there. */
+static struct dp_error *no_socket(pid_t pid)
+{
+	if (!is_elsewhere(pid) || sees(pid, SOCKET))
+		return NULL;
+	return dp_error(DP_TAG_SINK,
+	                "process %d has a root directory of its own, without the socket of a session daemon (%s): start one in "
+	                "the container, or mount /var/run/lttng and /dev/shm of the host there; or use --sink ring",
+	                pid, SOCKET);
+}
+
 struct dp_error *dp_target_sink_trouble(struct dp_target *t)
 {
 	struct guest g = {.pid = dp_target_pid(t)};
 	look(&g);
 	if (!g.sink)
 		return NULL;
+	DP_TRY(no_socket(g.pid));
 	if (!g.listeners)
 		return dp_error(
 		        DP_TAG_SINK,
