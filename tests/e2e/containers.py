@@ -18,7 +18,7 @@ import sys
 import binutils
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 1, 2, 4, 8, 32, 4096
-MNT_DETACH, SYS_PIVOT_ROOT, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 2, 155, 38, 22
+MNT_DETACH, SYS_PIVOT_ROOT, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_CAPBSET_READ, PR_CAPBSET_DROP = 2, 155, 38, 22, 23, 24
 
 # ---- seccomp filters ----------------------------------------------------------------------------------------------------
 
@@ -65,6 +65,12 @@ def docker_default():
     return head + rules + clone3 + clone + stmt(RETURN, ALLOW)
 
 
+# ---- capabilities ---------------------------------------------------------------------------------------------------------
+
+CAP_SYS_PTRACE, CAP_SYS_ADMIN = 19, 21
+# chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap
+DOCKER_CAPABILITIES = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31]
+
 # ---- outside -------------------------------------------------------------------------------------------------------------
 
 
@@ -91,11 +97,13 @@ def copied(case, name, programs, more=()):
 
 
 def command(spec):
-    """The command that runs spec["argv"] in a container."""
-    new = ["--mount", "--pid", "--fork", "--kill-child", "--ipc", "--uts", "--net", "--cgroup"]
+    """The command that runs spec["argv"] in a container; in the pid namespace of spec["beside"], if given, as a sidecar does."""
+    new = ["--mount", "--fork", "--kill-child", "--ipc", "--uts", "--net", "--cgroup"]
+    new += [] if spec.get("beside") else ["--pid"]
     if spec.get("user"):
         new += ["--user", "--map-root-user"]
-    return [shutil.which("unshare"), *new, sys.executable, "-B", os.path.abspath(__file__), json.dumps(spec)]
+    joined = [shutil.which("nsenter"), f"--pid=/proc/{spec['beside']}/ns/pid"] if spec.get("beside") else []
+    return [*joined, shutil.which("unshare"), *new, sys.executable, "-B", os.path.abspath(__file__), json.dumps(spec)]
 
 
 # ---- inside --------------------------------------------------------------------------------------------------------------
@@ -131,6 +139,12 @@ class Inside:
         elif s.get("noexec"):
             for folder in ("/tmp", "/data"):
                 self.mount("tmpfs", root + folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        if s.get("run"):
+            for folder in ("/run", "/dev/shm"):
+                os.makedirs(root + folder, exist_ok=True)
+                self.mount("tmpfs", root + folder, "tmpfs", MS_NOSUID | MS_NODEV)
+            os.makedirs(root + "/var", exist_ok=True)
+            os.symlink("/run", root + "/var/run")
         for source, to in s.get("binds", []):
             os.makedirs(root + to, exist_ok=True)
             self.mount(source, root + to, None, MS_BIND | 16384)
@@ -156,10 +170,18 @@ class Inside:
             fprog = struct.pack("=H6xQ", len(code) // 8, ctypes.addressof(buffer))
             self.check(self.libc.prctl(PR_SET_SECCOMP, 2, fprog, 0, 0), "seccomp filter")
 
+    def keep_capabilities(self, kept):
+        """The next execve as root has these alone."""
+        for n in range(64):
+            if n not in kept and self.libc.prctl(PR_CAPBSET_READ, n, 0, 0, 0) == 1:
+                self.check(self.libc.prctl(PR_CAPBSET_DROP, n, 0, 0, 0), "capability")
+
     def run(self):
         root = self.overlay(self.spec["base"])
         self.fill(root)
         self.enter(root)
+        if "capabilities" in self.spec:
+            self.keep_capabilities(self.spec["capabilities"])
         self.restrict()
         argv = self.spec["argv"]
         os.execve(argv[0], argv, {})

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 
 import containers
@@ -265,6 +266,58 @@ class Names(Containers):
         self.assertNotIn(other.pid, self.pids("--user", 54321))
         self.assert_refused(self.dynprobe("--user", "nosuchuser", "--function", "foo"), "DP-USAGE", "nosuchuser")
         self.assert_refused(self.dynprobe("--user", 54322, "--function", "foo"), "DP-NO-PROCESS", "54322")
+
+
+class Sidecar(Containers):
+    """dynprobe in a container of its own, in the pid namespace of the probed one: docker run --pid=container:ID, kubectl debug --target."""
+
+    def sidecar(self, t, *args, capabilities, status=0, filters=(), **spec):
+        self.count += 1
+        base = self.path(f"base-{self.count}")
+        os.mkdir(base)
+        argv = ["/app/dynprobe", *map(str, args)]
+        spec.update(beside=t.pid, image=containers.copied(self, f"sidecar-{self.count}", [harness.DYNPROBE]), base=base, argv=argv, capabilities=capabilities,
+                    filters=[f.hex() for f in filters])
+        command = containers.command(spec)
+        return tool(*command[1:], binary=command[0], status=status)
+
+    def test_cap_sys_ptrace_is_enough_where_there_is_no_filter(self):
+        t = self.container("spin", 0, 500)
+        probe = ("--no-record", "--pid", 1, "--function", "foo", "-t", "s", "-t", "backtrace", "-n", 3)
+        p = self.sidecar(t, *probe, capabilities=[*containers.DOCKER_CAPABILITIES, containers.CAP_SYS_PTRACE])
+        self.assertEqual(len(re.findall(r"spin\[1\] foo: s=", p.stderr)), 3, p.stderr)
+        self.assertIn("caller+", p.stderr)
+        p = self.sidecar(t, *probe, capabilities=containers.DOCKER_CAPABILITIES, status=harness.OWN_FAILURE)
+        for word in ("DP-PERMISSION", "CAP_SYS_PTRACE", "--cap-add"):
+            self.assertIn(word, p.stderr)
+
+    def test_no_capability_for_a_program_of_the_same_user(self):
+        t = self.container("spin", 0, 500, uid=1000)
+        p = self.sidecar(t, "--no-record", "--pid", 1, "--function", "foo", "-n", 3, capabilities=[], uid=1000)
+        self.assertEqual(p.stderr.count("spin[1] foo"), 3, p.stderr)
+
+    def test_snapshots_and_resident_probes(self):
+        t = self.container("spin", 0, 500)
+        capabilities = [*containers.DOCKER_CAPABILITIES, containers.CAP_SYS_PTRACE]
+        for mode in ("stop", "fork"):
+            self.assertIn(f"mode {mode}", self.sidecar(t, "snapshot", 1, "--mode", mode, "-o", "/tmp/x", capabilities=capabilities).stderr)
+        before = State(t.pid)
+        self.sidecar(t, "attach", "--pid", 1, "--function", "foo", capabilities=capabilities)
+        self.assertIn("foo", tool("status", "--pid", t.pid, status=0).stdout)
+        self.sidecar(t, "detach", "--pid", 1, capabilities=capabilities)
+        self.assertEqual(before.differences(State(t.pid)), {})
+
+    def test_a_filter_of_the_program_takes_cap_sys_admin_and_no_own_filter(self):
+        t = self.container("spin", 0, 500, **DOCKER)
+        probe = ("--no-record", "--pid", 1, "--function", "foo", "-t", "s", "-n", 3)
+        capabilities = [*containers.DOCKER_CAPABILITIES, containers.CAP_SYS_PTRACE]
+        p = self.sidecar(t, *probe, capabilities=capabilities, status=harness.OWN_FAILURE)
+        self.assertIn("to read it, dynprobe needs CAP_SYS_ADMIN", p.stderr)
+        capabilities += [containers.CAP_SYS_ADMIN]
+        p = self.sidecar(t, *probe, capabilities=capabilities, filters=[containers.docker_default()], status=harness.OWN_FAILURE)
+        self.assertIn("dynprobe itself runs under one", p.stderr)
+        p = self.sidecar(t, *probe, capabilities=capabilities)
+        self.assertEqual(p.stderr.count("spin[1] foo"), 3, p.stderr)
 
 
 class Filters(Containers):

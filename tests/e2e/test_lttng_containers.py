@@ -2,6 +2,8 @@
 """Tests the LTTng sink in a process of a container, with the session daemon outside, inside, or out of its sight."""
 
 import os
+import signal
+import subprocess
 
 import containers
 import harness
@@ -10,14 +12,16 @@ from harness import tool, wait_until
 from test_containers import Containers
 
 UST = "/usr/lib/x86_64-linux-gnu/liblttng-ust.so.1"
+DAEMON = ["/usr/bin/lttng-sessiond", "/usr/bin/lttng", "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
+XSD = "/usr/share/xml/lttng/session.xsd"
 SOCKETS = [("/run", "/run"), ("/run", "/var/run"), ("/dev/shm", "/dev/shm")]
 
 
 @harness.unittest.skipUnless(os.path.exists(UST), "liblttng-ust is not installed")
 class LttngContainers(lttng_env.Case, Containers):
-    def ust_container(self, **spec):
+    def ust_container(self, also=(), **spec):
         """A container with liblttng-ust in its image."""
-        return self.container("spin", 0, 500, more=[(f, f) for f in {UST, *containers.needed_files(UST)}], **spec)
+        return self.container("spin", 0, 500, more=[(f, f) for f in {UST, *containers.needed_files(UST), *also}], **spec)
 
     def probed(self, t, **kw):
         return tool("--pid", t.pid, "--function", "foo", "-t", "reg:rdi", "--session", "mine", "--set-url", "file://" + self.path("mine"), "-d", 1, **kw)
@@ -38,6 +42,28 @@ class LttngContainers(lttng_env.Case, Containers):
     def test_daemon_outside_and_docker_s_seccomp_filter(self):
         self.sessiond()
         self.assert_events(self.ust_container(binds=SOCKETS, filters=[containers.docker_default()]))
+
+    def inside(self, t, *command, **kw):
+        """Runs a command in the container's namespaces."""
+        argv = ["env", "-i", "HOME=/tmp", "PATH=/usr/bin:/bin", "nsenter", "-t", str(t.pid), "-a", *command]
+        return subprocess.run(argv, capture_output=True, text=True, timeout=60, **kw)
+
+    @harness.unittest.skipUnless(all(map(os.path.exists, DAEMON)), "the session daemon is not installed")
+    def test_daemon_inside(self):
+        files = {f for program in DAEMON for f in [program, *containers.needed_files(program)]} | {XSD, "/etc/passwd", "/etc/group"}
+        t = self.ust_container(also=files, run=True, binds=[("/dev", "/dev")])
+        self.spawn("env", "-i", "HOME=/tmp", "nsenter", "-t", t.pid, "-a", DAEMON[0], "--no-kernel")
+        lttng = lambda *args: self.inside(t, DAEMON[1], *args)
+        wait_until(lambda: lttng("list").returncode == 0, what="the session daemon")
+        p = self.spawn(harness.DYNPROBE, "--pid", t.pid, "--function", "foo", "-t", "reg:rdi", "--sink", "lttng")
+        wait_until(lambda: "dynprobe:foo" in lttng("list", "-u").stdout or p.poll() is not None, what="the event")
+        for args in ["create", "mine", "--output=/tmp/mine"], ["enable-event", "-u", "dynprobe:*"], ["start"]:
+            self.assertEqual(lttng(*args).returncode, 0)
+        self.let_run(t)
+        self.assertEqual(lttng("destroy").returncode, 0)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(60), 0)
+        self.assertGreater(len(self.read(f"/proc/{t.pid}/root/tmp/mine", name="dynprobe:foo")), 0)
 
     def test_daemon_out_of_its_sight_is_named(self):
         self.sessiond()

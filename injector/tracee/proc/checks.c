@@ -228,8 +228,9 @@ static const char *what_is_forbidden(const struct dp_process *p)
 	if (p->filter.unreadable == EAGAIN)
 		return "a thread could not be stopped to read it";
 	if (is_filtered_ourselves())
-		return "dynprobe cannot read it, because dynprobe itself runs under one";
-	return "to read it, dynprobe needs to be root, with CAP_SYS_ADMIN, outside of user namespaces";
+		return "dynprobe cannot read it, because dynprobe itself runs under one (docker: --security-opt "
+		       "seccomp=unconfined)";
+	return "to read it, dynprobe needs CAP_SYS_ADMIN (root on the host, or a privileged container without a user namespace)";
 }
 
 struct dp_error *dp_check_seccomp(const struct dp_process *p, bool allowed)

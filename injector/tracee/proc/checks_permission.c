@@ -50,6 +50,13 @@ static struct dp_error *explain_scope(const struct dp_process *p, long scope)
 	                p->comm, scope, who, fix);
 }
 
+/* Root in a container may lack it. */
+static const char *as_root(void)
+{
+	return geteuid() == 0 ? "give dynprobe CAP_SYS_PTRACE (docker: --cap-add SYS_PTRACE; kubectl debug: --profile=general)"
+	                      : "run dynprobe as root";
+}
+
 /* All three uids and gids of the target must be ours. */
 static bool same_ids(const char *status, const char *name, long mine)
 {
@@ -71,30 +78,28 @@ static struct dp_error *explain(const struct dp_process *p, const char *theirs, 
 	long uid = dp_status_long(theirs, "Uid", -1), scope = ptrace_scope();
 	if (!same_ids(theirs, "Uid", (long)geteuid()))
 		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it belongs to uid %ld, dynprobe runs as uid %ld; run it "
-		                "as root or as that user",
-		                p->pid, p->comm, uid, (long)geteuid());
+		                "not allowed to trace process %d (%s): it belongs to uid %ld, dynprobe runs as uid %ld; %s, or "
+		                "run it as that user",
+		                p->pid, p->comm, uid, (long)geteuid(), as_root());
 	if (!same_ids(theirs, "Gid", (long)getegid()))
-		return dp_error(
-		        DP_TAG_PERMISSION,
-		        "not allowed to trace process %d (%s): its group ids (gid %ld) are not dynprobe's; run it as root",
-		        p->pid, p->comm, dp_status_long(theirs, "Gid", -1));
+		return dp_error(DP_TAG_PERMISSION,
+		                "not allowed to trace process %d (%s): its group ids (gid %ld) are not dynprobe's; %s", p->pid,
+		                p->comm, dp_status_long(theirs, "Gid", -1), as_root());
 	if (permitted(theirs) & ~permitted(mine))
 		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it holds capabilities (%#llx) that dynprobe lacks; run "
-		                "dynprobe as root",
-		                p->pid, p->comm, permitted(theirs) & ~permitted(mine));
+		                "not allowed to trace process %d (%s): it holds capabilities (%#llx) that dynprobe lacks; %s",
+		                p->pid, p->comm, permitted(theirs) & ~permitted(mine), as_root());
 	if (not_dumpable(p, uid))
 		return dp_error(DP_TAG_PERMISSION,
 		                "not allowed to trace process %d (%s): it is not dumpable (set-user-id, unreadable executable, "
-		                "or prctl(PR_SET_DUMPABLE)); run dynprobe as root",
-		                p->pid, p->comm);
+		                "or prctl(PR_SET_DUMPABLE)); %s",
+		                p->pid, p->comm, as_root());
 	if (scope)
 		return explain_scope(p, scope);
 	return dp_error(DP_TAG_PERMISSION,
 	                "not allowed to trace process %d (%s): it needs the capability CAP_SYS_PTRACE in its user namespace, or "
-	                "a security module forbids it; run dynprobe as root",
-	                p->pid, p->comm);
+	                "a security module forbids it; %s",
+	                p->pid, p->comm, as_root());
 }
 
 static struct dp_error *refuse(const struct dp_process *p)
