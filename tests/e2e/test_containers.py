@@ -100,6 +100,12 @@ class Roots(Containers):
         os.rename(f"/proc/{t.pid}/root/app/deep", f"/proc/{t.pid}/root/app/spin")
         self.assert_probed(t)
 
+    def test_root_mounted_noexec_after_the_start(self):
+        t = self.container("spin", 0, 500)
+        containers.remount_noexec(t.pid)
+        r = self.assert_probed(t)
+        self.assertIn("Operation not permitted", r.summary["frozen_attach"], "text is written in place, with all threads held")
+
     def test_musl_image(self):
         self.assert_probed(self.container("spin-musl", 0, 500, readonly=True))
 

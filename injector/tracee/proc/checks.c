@@ -227,6 +227,8 @@ static const char *what_is_forbidden(const struct dp_process *p)
 		return dp_filter_forbids(p, DP_CALLS_ATTACH);
 	if (p->filter.unreadable == EAGAIN)
 		return "a thread could not be stopped to read it";
+	if (p->filter.unreadable && p->filter.unreadable != EACCES && p->filter.unreadable != EPERM)
+		return "the kernel does not let it be read (CONFIG_CHECKPOINT_RESTORE, CONFIG_SECCOMP_FILTER)";
 	if (is_filtered_ourselves())
 		return "dynprobe cannot read it, because dynprobe itself runs under one (docker: --security-opt "
 		       "seccomp=unconfined)";
