@@ -86,6 +86,8 @@ struct dp_target *dp_target_close(struct dp_target *t);
 bool dp_target_filtered(const struct dp_target *t);
 /* Why: which call the filter forbids, or that it could not be read; NULL if hits may make their calls. */
 const char *dp_target_filter_rule(const struct dp_target *t);
+/* With options.look: is it under a filter that was not read, and is assumed to let all calls through? */
+bool dp_target_filter_assumed(const struct dp_target *t);
 pid_t dp_target_pid(const struct dp_target *t);
 /* Its pid in its own pid namespace; 0: that is ours. */
 pid_t dp_target_inner_pid(const struct dp_target *t);

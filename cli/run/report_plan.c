@@ -146,6 +146,9 @@ static void total(const struct dp_trace *trace, const struct dp_session *s)
 	if (trace->run.trace->sink == DP_SINK_LTTNG)
 		t.note = "these are the stubs of the ring sink: those of LTTng differ in size, its sink is loaded, too, and "
 		         "rings are small";
+	else if (dp_target_filter_assumed(s->target))
+		t.note = "the process is under a seccomp filter, which only an attach reads: this is the plan if it lets dynprobe's "
+		         "system calls through";
 	if (trace->options->format == DP_FORMAT_JSON)
 		dp_plan_total_json(&t, stdout);
 	else

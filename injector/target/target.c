@@ -96,6 +96,11 @@ const char *dp_target_filter_rule(const struct dp_target *t)
 	return dp_filter_forbids(&t->process, DP_CALLS_HIT);
 }
 
+bool dp_target_filter_assumed(const struct dp_target *t)
+{
+	return t->options.look && t->process.filtered && t->process.judged;
+}
+
 pid_t dp_target_pid(const struct dp_target *t)
 {
 	return t->process.pid;

@@ -378,6 +378,8 @@ class Filters(Containers):
 
     def test_dry_run_stops_nobody_and_assumes_that_the_filter_allows_it(self):
         t = self.container("spin", 0, 500, **DOCKER)
+        p = tool("--pid", t.pid, "--function", "foo", "-t", "str(rsi)", "--dry-run", status=0)
+        self.assertIn("under a seccomp filter, which only an attach reads", p.stdout + p.stderr)
         switches = self.system_calls("ptrace", "--no-record", "--pid", t.pid, "--function", "foo", "-t", "str(rsi)", "--dry-run")
         self.assertNotIn("ptrace(", switches)
 

@@ -219,8 +219,9 @@ class Processes(Case):
         r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--follow", "--function", "foo", "--dry-run", status=124)
         self.assertRegex(r.stderr, rf"process {caged.pid} is left out: .*\[DP-FOLLOW\]")
         self.assertRegex(r.stdout, rf"(?m)^{a.pid} spin: 1 of 1 placed")
-        r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--function", "foo", "--dry-run", "-f", "json", status=124)
-        self.assertEqual({p["pid"]: p["tag"] for p in harness.objects(r.stdout) if p["type"] == "plan"}, {caged.pid: "DP-SECCOMP", a.pid: None})
+        dead = self.dead()
+        r = harness.tool("--pid", f"{dead},{a.pid}", "--function", "foo", "--dry-run", "-f", "json", status=124)
+        self.assertEqual({p["pid"]: p["tag"] for p in harness.objects(r.stdout) if p["type"] == "plan"}, {dead: "DP-NO-PROCESS", a.pid: None})
 
     def test_one_with_a_seccomp_filter_costs_the_others_nothing(self):
         a, b = self.two()

@@ -54,17 +54,24 @@ static struct dp_error *judge_all(struct dp_target *t, struct filters *f)
 	return err;
 }
 
+/* No thread may be stopped, so an attach decides. Who would suspend the filter expects it to forbid something. */
+static struct dp_error *assume(struct dp_target *t)
+{
+	struct dp_process *p = &t->process;
+	dp_target_log(t, "process %d (%s) is under a seccomp filter, which is read at an attach", p->pid, p->comm);
+	if (!p->seccomp_strict && !t->options.allow_seccomp)
+		dp_filter_take(p, &(struct dp_filter_verdict){0});
+	return p->seccomp ? dp_check_seccomp(p, t->options.allow_seccomp) : NULL;
+}
+
 struct dp_error *dp_filters_check(struct dp_target *t)
 {
 	struct dp_process *p = &t->process;
 	struct filters f = {.pid = p->pid, .least = UINT_MAX};
 	if (!p->filtered || !dp_filter_readable())
-		return NULL;                         /* dp_process_check() has decided */
-	if (t->options.look && !p->seccomp_strict) { /* no thread may be stopped: an attach decides */
-		dp_target_log(t, "process %d (%s) is under a seccomp filter, which is read at an attach", p->pid, p->comm);
-		dp_filter_take(p, &f.all);
-		return NULL;
-	}
+		return NULL; /* dp_process_check() has decided */
+	if (t->options.look)
+		return assume(t);
 	if (t->launch)
 		dp_filter_judge(p->pid, &f.all);
 	else if (!p->seccomp_strict)
