@@ -39,14 +39,47 @@ class Refusals(Case):
         self.assert_refused(self.attach(t, "--probe", "0x8049000"), "DP-32BIT")
         self.assertEqual(before.differences(State(t.pid)), {})
 
+    def assert_traced(self, t, tracer, *words):
+        before = harness.status(t.pid, "TracerPid")
+        self.assertEqual(before, str(tracer.pid))
+        self.assert_refused(self.attach(t, "--function", "foo"), "DP-TRACED", tracer.pid, *words)
+        self.assertEqual(harness.status(t.pid, "TracerPid"), before)
+        self.assertFalse(t.patched())
+
     @needs("strace")
     def test_already_traced_names_the_tracer(self):
         t = self.spin()
         tracer = self.strace(t)
-        self.assert_refused(self.attach(t, "--function", "foo"), "DP-TRACED", tracer.pid, "strace")
-        tracer.terminate()
+        self.assert_traced(t, tracer, "(strace): end it with Ctrl-C")
+        tracer.send_signal(signal.SIGINT)  # as the message says
         tracer.wait()
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
         self.assert_result_ok(t)
+
+    @needs("gdb")
+    def test_traced_by_gdb_says_what_to_type_there(self):
+        t = self.spin()
+        tracer = self.spawn("gdb", "-q", "-nx", "-p", t.pid, stdin=subprocess.PIPE, env=harness.environment(DEBUGINFOD_URLS=""))
+        wait_until(lambda: harness.status(t.pid, "TracerPid") == str(tracer.pid), what="gdb to attach")
+        self.assert_traced(t, tracer, "(gdb): type 'dynprobe attach' there", "dynprobe-gdb.py", "'detach'")
+        tracer.stdin.write(b"detach\n")
+        tracer.stdin.flush()
+        wait_until(lambda: harness.status(t.pid, "TracerPid") == "0", what="gdb to detach")
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 1))
+        self.assert_result_ok(t)
+
+    @needs_root
+    @needs("strace")
+    def test_DP_TRACED_from_another_pid_namespace(self):
+        outer = self.target("spin", prefix=("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"))
+        pid = int(harness.children(outer.pid)[0])
+        tracer = self.spawn("strace", "-qq", "-f", "-o", os.devnull, "-p", pid)
+        wait_until(lambda: harness.status(pid, "TracerPid") == str(tracer.pid), what="strace to attach")
+        inside = ("nsenter", "--target", str(pid), "--pid", "--mount")
+        self.assert_refused(self.dynprobe("--pid", 1, "--function", "foo", prefix=inside), "DP-TRACED", "namespace", "reads as 0")
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        self.assert_ok(self.dynprobe("--pid", 1, "--function", "foo", "-n", 1, prefix=inside))
 
     def test_seccomp_filter(self):
         t = self.target("caged", ready="CAGED")

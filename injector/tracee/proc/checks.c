@@ -8,6 +8,7 @@
 #include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/proc/tracer.h"
 #include "injector/tracee/tracee.h"
 
 #include "base/cleanup.h"
@@ -133,14 +134,6 @@ static struct dp_error *find_alive(struct dp_process *p)
 	return NULL;
 }
 
-static struct dp_error *refuse_traced(const struct dp_process *p, pid_t tid, pid_t tracer)
-{
-	char comm[64];
-	dp_proc_comm(tracer, comm, sizeof(comm));
-	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
-	                comm);
-}
-
 /* This line lists enabled features; a similar one lists the locked features. */
 static bool has_shadow_stack(const char *status)
 {
@@ -161,7 +154,7 @@ struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 		p->seccomp_strict |= seccomp == 1;
 		p->shadow_stack |= has_shadow_stack(dp_buf_str(&b));
 		if (tracer && !dp_is_own_task(tracer))
-			err = refuse_traced(p, tid, tracer);
+			err = dp_tracer_refuse(p, tid, tracer);
 	}
 	dp_buf_fini(&b);
 	return err;

@@ -12,6 +12,7 @@
 #include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/proc/tracer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -170,22 +171,17 @@ void dp_held_release(struct dp_held *h)
 
 static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int sys)
 {
-	struct dp_buf status;
-	dp_buf_init(&status);
-	pid_t tracer = 0;
-	char comm[64];
-	if (dp_proc_slurp(&status, "/proc/%d/task/%d/status", p->pid, tid))
-		tracer = (pid_t)dp_status_long(dp_buf_str(&status), "TracerPid", 0);
-	dp_buf_fini(&status);
+	const pid_t tracer = dp_tracer_of(p->pid, tid);
 	if (tracer && dp_is_own_task(tracer)) /* a late stop of ours */
 		return dp_unstoppable(p, tid);
+	if (tracer)
+		return dp_tracer_refuse(p, tid, tracer);
+	if (sys == EPERM) {
+		DP_TRY(dp_check_permission(p));
+		return dp_tracer_refuse(p, tid, 0);
+	}
 	errno = sys;
-	if (!tracer)
-		return dp_error_sys(sys == EPERM ? DP_TAG_PERMISSION : DP_TAG_SYS, "cannot seize thread %d of process %d (%s)",
-		                    tid, p->pid, p->comm);
-	dp_proc_comm(tracer, comm, sizeof(comm));
-	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s)", tid, p->pid, p->comm, tracer,
-	                comm);
+	return dp_error_sys(DP_TAG_SYS, "cannot seize thread %d of process %d (%s)", tid, p->pid, p->comm);
 }
 
 struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone)
