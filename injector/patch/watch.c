@@ -13,6 +13,7 @@
 #include "injector/patch/sights.h"
 #include "injector/patch/replace/replace.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/proc/tracer.h"
 
 #include "base/cleanup.h"
 
@@ -238,6 +239,15 @@ static bool give_up(struct dp_target *t, size_t i)
 	return done;
 }
 
+/*
+ * Is it a debugger's breakpoint? That one is put over our byte, and our byte comes back: when the process stops, at the latest when
+ * the debugger leaves. To give up the site meanwhile would leave that byte in front of the program's own.
+ */
+static bool is_debuggers(const struct dp_target *t, uint8_t first)
+{
+	return first == 0xcc && dp_tracer_of(t->process.pid, t->process.alive);
+}
+
 /* NULL while the site is as we left it, else why it is given up. */
 static const char *look(struct dp_target *t, size_t i)
 {
@@ -247,6 +257,8 @@ static const char *look(struct dp_target *t, size_t i)
 		return "its memory was unmapped";
 	dp_placed_expected(&t->in, i, want);
 	if (!memcmp(now, want, p->len))
+		return NULL;
+	if (is_debuggers(t, now[0]))
 		return NULL;
 	if (!memcmp(now + 1, want + 1, p->len - 1u) && (now[0] == 0xcc || now[0] == p->old_bytes[0]))
 		return give_up(t, i) ? "another tool put a breakpoint or uprobe there" : NULL;

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 
 import binutils
@@ -134,6 +135,27 @@ class Debugger(Case):
         steps = self.steps(t, 200, stubs=False)
         self.assertIn(None, {frames[0][0] for at_ret, frames in steps})
         subprocess.run([harness.DYNPROBE, "detach", "--pid", str(t.pid)], capture_output=True, timeout=60)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    # -- breakpoints on what dynprobe watches
+
+    def test_breakpoint_on_a_watched_probe_does_not_retire_it(self):
+        t = self.target("spin", 0, 1000)
+        p = self.start_attached(t, "--return", "caller")
+        ret = binutils.offsets(t.path, "caller")[-1]  # one byte: nothing of the jump is left but what gdb restores
+        gdb = self.spawn("gdb", "-q", "-nx", "-p", t.pid, "-ex", f"break *((char *)caller + {ret}) if 0", "-ex", "continue",
+                         stdin=subprocess.PIPE, env=harness.environment(DEBUGINFOD_URLS=""))
+        wait_until(lambda: harness.read_memory(t.pid, t.site("caller") + ret, 1) == b"\xcc", what="the breakpoint")
+        rounds = lambda: int(harness.status(p.pid, "voluntary_ctxt_switches"))
+        before = rounds()
+        wait_until(lambda: rounds() > before + 100, what="dynprobe to look several times")
+        gdb.send_signal(signal.SIGINT)
+        gdb.communicate(b"delete\ndetach\nquit\n", timeout=60)
+        self.await_output(p)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertNotIn("DP-FOREIGN", str(r.lines) + r.err)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
