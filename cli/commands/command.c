@@ -5,8 +5,8 @@
 #include "cli/run/trace.h"
 
 /* Printed once, after attach. */
-static const char exposed[] = "resident probes are not monitored: remove them before a debugger or a uprobe patches the same "
-                              "places (docs/guarantees.md)";
+static const char exposed[] = "resident probes are not monitored: remove them before a uprobe takes the same places; for gdb "
+                              "there is dynprobe-gdb.py (docs/debuggers.md)";
 
 static int run(const struct dp_options *options)
 {

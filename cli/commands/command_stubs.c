@@ -34,6 +34,15 @@ static struct dp_error *put_stub(struct dp_elf_object *o, struct dp_image *image
 	return NULL;
 }
 
+static void put_site(struct dp_elf_object *o, const struct dp_stub_map_stub *stub)
+{
+	if (stub->len)
+		dp_object_site(o, stub->site, stub->len);
+	for (size_t i = 0; i < stub->npairs && stub->changed; i++)
+		if (stub->pair[i].original > stub->site && stub->pair[i].original - stub->site < stub->changed)
+			dp_object_moved(o, stub->pair[i].original, stub->pair[i].stub);
+}
+
 static struct dp_error *describe(const struct dp_stub_map *v, struct dp_elf_object *o, struct dp_buf *ret)
 {
 	size_t n;
@@ -42,8 +51,10 @@ static struct dp_error *describe(const struct dp_stub_map *v, struct dp_elf_obje
 		dp_object_code(o, v->code[i].start, v->code[i].size);
 	for (size_t i = 0; i < v->nagents; i++)
 		dp_object_copy(o, agent, n, v->agent[i], "dynprobe");
-	for (size_t i = 0; i < v->nstubs; i++)
+	for (size_t i = 0; i < v->nstubs; i++) {
 		DP_TRY(put_stub(o, v->image, &v->stub[i]));
+		put_site(o, &v->stub[i]);
+	}
 	return dp_object_finish(o, ret);
 }
 

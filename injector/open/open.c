@@ -43,7 +43,8 @@ static int pidfd_of(pid_t pid)
 
 static struct dp_error *open_steps(struct dp_target *t, pid_t pid)
 {
-	DP_TRY(dp_process_check(pid, t->options.allow_seccomp || dp_filter_readable(), &t->process));
+	const bool allowed = t->options.allow_seccomp || dp_filter_readable();
+	DP_TRY(t->options.look ? dp_process_check_to_read(pid, allowed, &t->process) : dp_process_check(pid, allowed, &t->process));
 	t->exit_fd = pidfd_of(t->process.pid);
 	DP_TRY(dp_refuse_shadow_stack(t));
 	DP_TRY(dp_lock(t));

@@ -55,6 +55,10 @@ static struct dp_error *add_stub(struct reader *r, const struct dp_site_entry *e
 	*stub = (struct dp_stub_map_stub){
 	        .site = e->addr, .start = start, .bytes = bytes, .npairs = e->npairs, .springboard = springboard};
 	stub->n = dp_mem_read(&r->p, dp_addr_of(start), bytes, n);
+	if (!springboard && e->state != DP_SITE_RESTORED && e->state != DP_SITE_RETIRED && e->len <= sizeof(e->new_bytes)) {
+		stub->len = e->len;
+		stub->changed = e->changed;
+	}
 	for (size_t i = 0; i < e->npairs; i++)
 		stub->pair[i] = (struct dp_pc_pair){e->pair[i].stub, e->pair[i].original, e->pair[i].fix_rcx};
 	return NULL;

@@ -18,6 +18,8 @@ struct dp_stub_map_stub {
 	struct dp_pc_pair pair[DP_SITE_PAIRS]; /* springboards are outside of the stub */
 	uint8_t npairs;
 	bool springboard; /* not the stub, but a jump on the way to it */
+	uint8_t len; /* bytes at the site that the jump has or relies on; 0: springboards, and sites whose jump is gone */
+	uint8_t changed; /* how many of them are the jump's own: instructions that begin there run in the stub only */
 };
 struct dp_stub_map {
 	struct dp_image *image;

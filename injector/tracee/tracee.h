@@ -60,6 +60,8 @@ struct dp_process { /* a process as /proc describes it */
  * unless root). `pid` may be any thread of the group.
  */
 struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_process *ret) DP_MUST_CHECK;
+/* The same for a tool that stops no thread, so another tracer does not matter. To stop one is still DP_TAG_TRACED. */
+struct dp_error *dp_process_check_to_read(pid_t pid, bool allow_seccomp, struct dp_process *ret) DP_MUST_CHECK;
 /* The whole text of /proc/PID/task/TID/maps, malloc'ed. */
 struct dp_error *dp_process_maps(const struct dp_process *p, char **ret) DP_MUST_CHECK;
 /* Field 22 of /proc/PID/stat; 0 if there is no such process. */

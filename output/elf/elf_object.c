@@ -4,13 +4,18 @@
 #include "output/elf/elf_frames.h"
 
 #include <elf.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Sections beside the code's: the empty one, .debug_frame, .dynprobe.sites, .symtab, .strtab, .shstrtab. */
+#define OTHERS 6u
 
 struct dp_elf_object {
 	struct dp_range *code;
 	size_t ncode;
-	struct dp_buf symbols, names, frames;
+	struct dp_buf symbols, names, frames, sites;
 	bool failed;
 };
 
@@ -32,6 +37,7 @@ struct dp_elf_object *dp_object_destroy(struct dp_elf_object *o)
 	dp_buf_fini(&o->symbols);
 	dp_buf_fini(&o->names);
 	dp_buf_fini(&o->frames);
+	dp_buf_fini(&o->sites);
 	free(o->code);
 	free(o);
 	return NULL;
@@ -74,6 +80,23 @@ void dp_object_symbol(struct dp_elf_object *o, uint64_t addr, uint64_t size, con
 void dp_object_frames(struct dp_elf_object *o, const struct dp_frame_rows *rows)
 {
 	dp_frames_put(&o->frames, rows);
+}
+
+static void put_line(struct dp_elf_object *o, const char *word, uint64_t addr, uint64_t what)
+{
+	char line[64];
+	const int n = snprintf(line, sizeof(line), "%s 0x%" PRIx64 " 0x%" PRIx64 "\n", word, addr, what);
+	dp_buf_put(&o->sites, line, (size_t)n);
+}
+
+void dp_object_site(struct dp_elf_object *o, uint64_t addr, uint64_t len)
+{
+	put_line(o, "site", addr, len);
+}
+
+void dp_object_moved(struct dp_elf_object *o, uint64_t addr, uint64_t copy)
+{
+	put_line(o, "moved", addr, copy);
 }
 
 /*
@@ -157,11 +180,12 @@ static void code_sections(struct writer *w, const struct dp_elf_object *o)
 
 static void sections(struct writer *w, const struct dp_elf_object *o)
 {
-	const unsigned strings = (unsigned)o->ncode + 3;
+	const unsigned strings = (unsigned)o->ncode + 4;
 	dp_buf_grow(&w->headers, sizeof(Elf64_Shdr));
 	dp_buf_grow(&w->names, 1);
 	code_sections(w, o);
 	section(w, ".debug_frame", (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_addralign = 8}, &o->frames);
+	section(w, ".dynprobe.sites", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, &o->sites);
 	section(w, ".symtab",
 	        (Elf64_Shdr){.sh_type = SHT_SYMTAB,
 	                     .sh_link = strings,
@@ -188,8 +212,8 @@ static void finish(struct writer *w, const struct dp_elf_object *o)
 	        .e_version = EV_CURRENT,
 	        .e_ehsize = sizeof(head),
 	        .e_shentsize = sizeof(Elf64_Shdr),
-	        .e_shnum = (Elf64_Half)(o->ncode + 5),
-	        .e_shstrndx = (Elf64_Half)(o->ncode + 4),
+	        .e_shnum = (Elf64_Half)(o->ncode + OTHERS),
+	        .e_shstrndx = (Elf64_Half)(o->ncode + OTHERS - 1),
 	};
 	w->base = w->out->len;
 	dp_buf_grow(w->out, sizeof(head));
@@ -203,10 +227,10 @@ static void finish(struct writer *w, const struct dp_elf_object *o)
 struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret)
 {
 	struct writer w = {.out = ret};
-	if (o->ncode + 5 >= SHN_LORESERVE)
+	if (o->ncode + OTHERS >= SHN_LORESERVE)
 		return dp_error(DP_TAG_OUTPUT, "%zu mappings are too many for one ELF file", o->ncode);
 	finish(&w, o);
-	const bool failed = o->failed || o->symbols.failed || o->names.failed || o->frames.failed || ret->failed ||
+	const bool failed = o->failed || o->symbols.failed || o->names.failed || o->frames.failed || o->sites.failed || ret->failed ||
 	                    w.headers.failed || w.names.failed;
 	dp_buf_fini(&w.headers);
 	dp_buf_fini(&w.names);

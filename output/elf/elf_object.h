@@ -24,6 +24,13 @@ void dp_object_frames(struct dp_elf_object *o, const struct dp_frame_rows *rows)
 /* Adds functions and .debug_frame of an ELF file linked to address 0 and loaded at `at`; names get " [suffix]". */
 void dp_object_copy(struct dp_elf_object *o, const void *elf, size_t n, uint64_t at, const char *suffix);
 
+/*
+ * Adds lines to the section .dynprobe.sites, which is for scripts: "site ADDRESS LENGTH", the bytes of a jump and those that it
+ * relies on; "moved ADDRESS COPY", an instruction within them that runs at COPY instead.
+ */
+void dp_object_site(struct dp_elf_object *o, uint64_t addr, uint64_t len);
+void dp_object_moved(struct dp_elf_object *o, uint64_t addr, uint64_t copy);
+
 /* Appends the whole file to `ret`. */
 struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret) DP_MUST_CHECK;
 

@@ -160,14 +160,17 @@ struct dp_error *dp_check_thread(struct dp_process *p, pid_t tid)
 	return err;
 }
 
-static struct dp_error *check_threads(struct dp_process *p)
+static struct dp_error *check_threads(struct dp_process *p, bool traced)
 {
 	struct dp_error *err = NULL;
 	struct dp_tids tids;
 	if (!dp_proc_tids(p->pid, &tids))
 		return dp_error_nomem();
-	for (size_t i = 0; i < tids.n && !err; i++)
+	for (size_t i = 0; i < tids.n && !err; i++) {
 		err = dp_check_thread(p, tids.tid[i]);
+		if (err && traced && err->tag == DP_TAG_TRACED)
+			err = (dp_error_destroy(err), NULL);
+	}
 	free(tids.tid);
 	return err;
 }
@@ -257,15 +260,25 @@ struct dp_error *dp_process_inspect(pid_t pid, struct dp_process *ret)
 	return NULL;
 }
 
-struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_process *ret)
+static struct dp_error *check(pid_t pid, bool allow_seccomp, bool traced, struct dp_process *ret)
 {
 	struct dp_process p = {0};
 	DP_TRY(find_group(pid, &p));
 	DP_TRY(find_alive(&p));
-	DP_TRY(check_threads(&p));
+	DP_TRY(check_threads(&p, traced));
 	DP_TRY(dp_check_permission(&p));
 	DP_TRY(check_arch(&p));
 	DP_TRY(dp_check_seccomp(&p, allow_seccomp));
 	*ret = p;
 	return NULL;
+}
+
+struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_process *ret)
+{
+	return check(pid, allow_seccomp, false, ret);
+}
+
+struct dp_error *dp_process_check_to_read(pid_t pid, bool allow_seccomp, struct dp_process *ret)
+{
+	return check(pid, allow_seccomp, true, ret);
 }
