@@ -5,8 +5,8 @@
 
 - Names and backtraces for dynprobe's code: when the process stops and dynprobe's mappings have changed since the last stop,
   `dynprobe stubs` describes them in an ELF file, which add-symbol-file loads.
-- Breakpoints behind a probe: where a jump of dynprobe's covers or relies on the bytes of an instruction, gdb uses the processor's
-  breakpoints instead of writing an int3, which would make the jump lead elsewhere.
+- Breakpoints on and behind probes: where dynprobe's jumps cover or rely on the program's bytes, gdb uses the processor's breakpoints
+  (there are four) instead of writing an int3, which would make a jump lead elsewhere. gdb shows the program's own text.
 - `dynprobe attach ARGS`, `dynprobe detach`, `dynprobe status` and more inside of gdb: gdb lets the process go, dynprobe works, gdb
   takes the process again (`help dynprobe`).
 
@@ -23,6 +23,7 @@ import subprocess
 import tempfile
 
 import gdb
+from gdb.FrameDecorator import FrameDecorator
 
 OURS = "/memfd:dynprobe (deleted)"
 BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bin", "dynprobe")  # in an installation
@@ -150,27 +151,36 @@ def ranges_of(items):
 
 
 class Protected:
-    """Memory that gdb must not write breakpoints to. To gdb it is read-only, and there it uses the processor's breakpoints: an
-    int3 in the bytes that a jump relies on would send threads elsewhere. dynprobe's own code is shared memory, not writable."""
+    """Keeps gdb from writing to probed text, and shows it the program's own.
+
+    Probed bytes are read-only to gdb, so there it uses the processor's breakpoints (four): an int3 in the bytes that a jump relies on
+    would send threads elsewhere. dynprobe's own code is shared memory, which cannot be written. And gdb reads text from the files: it
+    looks for the ends of prologues there, for each breakpoint and each step into a function. (It would put back a file's byte when it
+    removes an int3, so the first byte of a jump must be read-only, too.)"""
 
     def __init__(self):
         self.ours = False
+        self.trust = None  # the user's own setting
 
     def clear(self):
         if self.ours:
             quietly("mem auto")
+            quietly(f"set trust-readonly-sections {'on' if self.trust else 'off'}")
         self.ours = False
 
     def set(self, ranges):
         self.clear()
-        if "user-defined" in quietly("info mem") or re.search(r"^\d", quietly("info mem"), re.M):
-            print("dynprobe: memory regions of your own are in use ('mem auto' drops them): do not set breakpoints in the 8 bytes "
-                  "behind a probed instruction's first byte")
+        self.trust = gdb.parameter("trust-readonly-sections")
+        if re.search(r"^\d", quietly("info mem"), re.M):
+            quietly("set trust-readonly-sections off")
+            print("dynprobe: you have defined memory regions ('mem auto' drops them, 'dynprobe-stubs' then defines those of the probes): "
+                  "do not set breakpoints in the 8 bytes behind the first byte of a probed instruction")
             return
         quietly("set mem inaccessible-by-default off")
-        self.ours = True
         for start, end in ranges:
             quietly(f"mem {start:#x} {end:#x} ro")
+        quietly("set trust-readonly-sections on")
+        self.ours = True
 
 
 class Moved(gdb.Breakpoint):
@@ -251,11 +261,11 @@ class DynprobeStubs(gdb.Command):
     def protect(self, mappings, sites):
         """Takes the lines of .dynprobe.sites: `site ADDRESS LENGTH`, `moved ADDRESS COPY`."""
         lines = [(word, int(a, 0), int(b, 0)) for word, a, b in map(str.split, sites.splitlines())]
-        behind = [(at + 1, at + size) for word, at, size in lines if word == "site" and size > 1]
+        probed = [(at, at + size) for word, at, size in lines if word == "site"]
         code = [tuple(int(end, 16) for end in line.split()[0].split("-")) for line in mappings]
         self.copies = {at: copy for word, at, copy in lines if word == "moved"}
-        if behind or code:
-            self.protected.set(ranges_of(behind + code))
+        if probed or code:
+            self.protected.set(ranges_of(probed + code))
         else:
             self.protected.clear()
         self.move_breakpoints()
@@ -295,6 +305,44 @@ class DynprobeStubs(gdb.Command):
 
 
 STUBS = DynprobeStubs()
+
+
+# ---- names of frames -------------------------------------------------------------------------------------------------------
+
+
+def name_of(frame):
+    """The name of a frame in dynprobe's code, or None. All of them are signal frames, so that step, next and until pass them."""
+    if frame.type() != gdb.SIGTRAMP_FRAME:
+        return None
+    name = frame.name()
+    return name if name and "[dynprobe" in name else None
+
+
+class Named(FrameDecorator):
+    def function(self):
+        return name_of(self.inferior_frame())
+
+
+class Names:
+    """gdb prints `<signal handler called>` for signal frames; backtraces show the names instead."""
+
+    def __init__(self):
+        self.name, self.priority, self.enabled = "dynprobe", 100, True
+        gdb.frame_filters[self.name] = self
+        gdb.events.stop.connect(lambda event: self.say())
+
+    @staticmethod
+    def filter(frames):
+        return (Named(f) if name_of(f.inferior_frame()) else f for f in frames)
+
+    @staticmethod
+    def say():
+        name = name_of(gdb.newest_frame())
+        if name:
+            print(f"in {name}")
+
+
+Names()
 
 
 # ---- gdb lets the process go, and takes it again ---------------------------------------------------------------------------
@@ -348,7 +396,7 @@ def check_may_go(inferior, thread):
         raise gdb.GdbError("the process runs: interrupt it first")
     if "Active record" in quietly("info record"):
         raise gdb.GdbError("gdb records the execution: type 'record stop' first")
-    stopped_by = re.search(r"It stopped at? ?(?:by )?signal (SIG\w+)", quietly("info program"))
+    stopped_by = re.search(r"It stopped (?:with|by|at a?) ?signal (SIG\w+)", quietly("info program"))
     if stopped_by and quietly(f"info signals {stopped_by[1]}").splitlines()[-1].split()[3] == "Yes":
         raise gdb.GdbError(f"the thread has not received {stopped_by[1]} yet: let it ('stepi'), or drop the signal ('queue-signal 0')")
 
@@ -396,21 +444,11 @@ def between(work):
         retake(pid, held, place)
 
 
-def attach(pid):
-    """gdb finds the ends of prologues in the text, for each breakpoint again: in the file's text, as the probes cover the process's.
-    Breakpoints must not be inserted meanwhile, as gdb would later restore the file's bytes."""
-    if gdb.parameter("breakpoint always-inserted"):
-        quietly(f"attach {pid}")
-    else:
-        with setting("trust-readonly-sections", "on"):
-            quietly(f"attach {pid}")
-
-
 def retake(pid, held, place):
     try:
         STUBS.look(pid)  # before gdb can insert a breakpoint
         with silence():
-            attach(pid)
+            quietly(f"attach {pid}")
     except gdb.error as e:
         if held:
             held.done()  # lets the process continue

@@ -2,6 +2,10 @@
 /*
  * A stub's frame has the program's rsp at the site as its CFA, so as usual the caller's rsp is the CFA. Its return address is not
  * in memory: each row gives it as a value (DW_CFA_val_expression). A row without known rules has none, and ends the unwinding.
+ *
+ * All frames are signal frames (augmentation "S"): the caller's pc is that of an instruction that is about to run, and it may be any
+ * instruction; and gdb's step, next and until walk through signal frames by single steps until they are in the program again. From
+ * other frames they would run to a breakpoint at the caller's pc, which a displaced jump or return never reaches.
  */
 #include "output/elf/elf_frames.h"
 
@@ -69,7 +73,7 @@ static void put_caller(struct dp_buf *b, const struct dp_frame_row *row)
 	put_uleb(b, RETURN_COLUMN);
 	put_uleb(b, 1 + sizeof(uint64_t));
 	put_u8(b, DW_OP_const8u);
-	put_u64(b, row->original + 1);
+	put_u64(b, row->original);
 }
 
 static void put_register(struct dp_buf *b, unsigned reg, int32_t saved)
@@ -126,7 +130,8 @@ static uint32_t put_cie(struct dp_buf *b)
 {
 	const size_t at = begin(b, CIE_ID);
 	put_u8(b, 1); /* version */
-	put_u8(b, 0); /* no augmentation */
+	put_u8(b, 'S'); /* a signal frame: see above */
+	put_u8(b, 0);
 	put_uleb(b, 1);
 	put_sleb(b, DATA_ALIGN);
 	put_u8(b, RETURN_COLUMN);
@@ -150,6 +155,16 @@ void dp_frames_put(struct dp_buf *out, const struct dp_frame_rows *rows)
 	end(out, at);
 }
 
+/* Puts an S into an empty augmentation, where the entry has a byte of padding (DW_CFA_nop) for it. */
+static void make_signal_frame(uint8_t *cie, uint32_t length)
+{
+	uint8_t *augmentation = cie + 9, *last = cie + 4 + length - 1;
+	if (*augmentation || *last)
+		return;
+	memmove(augmentation + 1, augmentation, (size_t)(last - augmentation));
+	*augmentation = 'S';
+}
+
 void dp_frames_copy(struct dp_buf *out, const uint8_t *section, size_t n, uint64_t at)
 {
 	const size_t base = out->len;
@@ -163,8 +178,10 @@ void dp_frames_copy(struct dp_buf *out, const uint8_t *section, size_t n, uint64
 		memcpy(&id, e + 4, sizeof(id));
 		if (length > (size_t)(stop - e) - 4)
 			return;
-		if (id == CIE_ID)
+		if (id == CIE_ID) {
+			make_signal_frame(e, length);
 			continue;
+		}
 		memcpy(&start, e + 8, sizeof(start));
 		start += at;
 		id += (uint32_t)base;

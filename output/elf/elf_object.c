@@ -2,6 +2,7 @@
 #include "output/elf/elf_object.h"
 
 #include "output/elf/elf_frames.h"
+#include "output/elf/elf_unit.h"
 
 #include <elf.h>
 #include <inttypes.h>
@@ -9,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sections beside the code's: the empty one, .debug_frame, .dynprobe.sites, .symtab, .strtab, .shstrtab. */
-#define OTHERS 6u
+/* Sections beside the code's: the empty one, .debug_frame, .debug_info, .debug_abbrev, .dynprobe.sites, .symtab, .strtab, .shstrtab. */
+#define OTHERS 8u
 
 struct dp_elf_object {
 	struct dp_range *code;
 	size_t ncode;
-	struct dp_buf symbols, names, frames, sites;
+	struct dp_buf symbols, names, frames, sites, units, abbrev;
 	bool failed;
 };
 
@@ -26,6 +27,7 @@ struct dp_error *dp_object_create(struct dp_elf_object **ret)
 		return dp_error_nomem();
 	dp_buf_grow(&o->symbols, sizeof(Elf64_Sym));
 	dp_buf_grow(&o->names, 1);
+	dp_unit_put_abbrev(&o->abbrev);
 	*ret = o;
 	return NULL;
 }
@@ -38,6 +40,8 @@ struct dp_elf_object *dp_object_destroy(struct dp_elf_object *o)
 	dp_buf_fini(&o->names);
 	dp_buf_fini(&o->frames);
 	dp_buf_fini(&o->sites);
+	dp_buf_fini(&o->units);
+	dp_buf_fini(&o->abbrev);
 	free(o->code);
 	free(o);
 	return NULL;
@@ -53,6 +57,7 @@ void dp_object_code(struct dp_elf_object *o, uint64_t start, uint64_t size)
 		return;
 	o->code = grown;
 	o->code[o->ncode++] = (struct dp_range){start, size};
+	dp_unit_put(&o->units, start, size);
 }
 
 /* Code sections are numbered from 1. */
@@ -161,7 +166,10 @@ static void section(struct writer *w, const char *name, Elf64_Shdr h, const stru
 	dp_buf_put(&w->names, name, strlen(name) + 1);
 }
 
-/* The first one has the name that debuggers look for. */
+/*
+ * The first one has the name that debuggers look for. SHF_WRITE: gdb may be told to read read-only sections from the file (set
+ * trust-readonly-sections), but the code is only in the process.
+ */
 static void code_sections(struct writer *w, const struct dp_elf_object *o)
 {
 	char name[32] = ".text";
@@ -170,7 +178,7 @@ static void code_sections(struct writer *w, const struct dp_elf_object *o)
 			snprintf(name, sizeof(name), ".text.%zu", i);
 		section(w, name,
 		        (Elf64_Shdr){.sh_type = SHT_NOBITS,
-		                     .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+		                     .sh_flags = SHF_ALLOC | SHF_EXECINSTR | SHF_WRITE,
 		                     .sh_addr = o->code[i].start,
 		                     .sh_size = o->code[i].size,
 		                     .sh_addralign = 16},
@@ -180,11 +188,13 @@ static void code_sections(struct writer *w, const struct dp_elf_object *o)
 
 static void sections(struct writer *w, const struct dp_elf_object *o)
 {
-	const unsigned strings = (unsigned)o->ncode + 4;
+	const unsigned strings = (unsigned)o->ncode + OTHERS - 2;
 	dp_buf_grow(&w->headers, sizeof(Elf64_Shdr));
 	dp_buf_grow(&w->names, 1);
 	code_sections(w, o);
 	section(w, ".debug_frame", (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_addralign = 8}, &o->frames);
+	section(w, ".debug_info", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, &o->units);
+	section(w, ".debug_abbrev", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, &o->abbrev);
 	section(w, ".dynprobe.sites", (Elf64_Shdr){.sh_type = SHT_PROGBITS}, &o->sites);
 	section(w, ".symtab",
 	        (Elf64_Shdr){.sh_type = SHT_SYMTAB,
@@ -230,7 +240,7 @@ struct dp_error *dp_object_finish(struct dp_elf_object *o, struct dp_buf *ret)
 	if (o->ncode + OTHERS >= SHN_LORESERVE)
 		return dp_error(DP_TAG_OUTPUT, "%zu mappings are too many for one ELF file", o->ncode);
 	finish(&w, o);
-	const bool failed = o->failed || o->symbols.failed || o->names.failed || o->frames.failed || o->sites.failed || ret->failed ||
+	const bool failed = o->failed || o->symbols.failed || o->names.failed || o->frames.failed || o->sites.failed || o->units.failed || o->abbrev.failed || ret->failed ||
 	                    w.headers.failed || w.names.failed;
 	dp_buf_fini(&w.headers);
 	dp_buf_fini(&w.names);

@@ -66,8 +66,8 @@ class Debugger(Case):
             if at_ret and len(ours) == 1 and names[0] != function:  # a displaced ret: gdb recognises it, and omits the function
                 self.assertEqual((names, places[caller[1]]), (CHAIN[CHAIN.index(function) + 1:], (caller[0], True)), frames)
             else:  # the displaced instruction, or the next one if that has run
-                self.assertIn(caller[1] - 1 - site, range(16), frames)
-                self.assertEqual((caller[0], places[caller[1] - 1][0]), (function, function), frames)
+                self.assertIn(caller[1] - site, range(16), frames)
+                self.assertEqual((caller[0], places[caller[1]][0]), (function, function), frames)
         return ours
 
     def check_all(self, t, steps):

@@ -50,7 +50,7 @@ static void check_row(Dwarf_CFI *cfi, uint64_t pc, int reg, int64_t offset, uint
 	          (long long)ops[0].number2);
 	cr_assert_eq(dwarf_frame_register(frame, 16, memory, &ops, &n), 0);
 	if (caller)
-		cr_expect(n >= 2 && ops[n - 2].atom == DW_OP_const8u && ops[n - 2].number == caller + 1 &&
+		cr_expect(n >= 2 && ops[n - 2].atom == DW_OP_const8u && ops[n - 2].number == caller &&
 		          ops[n - 1].atom == DW_OP_stack_value); /* elfutils may prepend the CFA */
 	else
 		cr_expect(n == 0 && ops == memory, "there is no caller");
