@@ -33,14 +33,19 @@ def quietly(command):
     return gdb.execute(command, to_string=True)
 
 
+def change(name, value):
+    """Takes what gdb.parameter() returns: an automatic setting is None, on and off are booleans."""
+    quietly(f"set {name} " + {None: "auto", True: "on", False: "off"}.get(value, str(value)))
+
+
 @contextlib.contextmanager
 def setting(name, value):
     was = gdb.parameter(name)
-    quietly(f"set {name} {value}")
+    change(name, value)
     try:
         yield
     finally:
-        quietly(f"set {name} {'on' if was is True else was or 'off'}")
+        change(name, was)
 
 
 @contextlib.contextmanager
@@ -156,30 +161,35 @@ class Protected:
     Probed bytes are read-only to gdb, so there it uses the processor's breakpoints (four): an int3 in the bytes that a jump relies on
     would send threads elsewhere. dynprobe's own code is shared memory, which cannot be written. And gdb reads text from the files: it
     looks for the ends of prologues there, for each breakpoint and each step into a function. (It would put back a file's byte when it
-    removes an int3, so the first byte of a jump must be read-only, too.)"""
+    removes an int3, so the first byte of a jump must be read-only, too. And it would run a copy of the file's instruction, not the
+    jump, to get over a breakpoint: so no displaced stepping.)"""
+
+    SETTINGS = {"trust-readonly-sections": "on", "displaced-stepping": "off"}
 
     def __init__(self):
         self.ours = False
-        self.trust = None  # the user's own setting
+        self.before = {}  # the user's own settings
 
     def clear(self):
         if self.ours:
             quietly("mem auto")
-            quietly(f"set trust-readonly-sections {'on' if self.trust else 'off'}")
+            for name, value in self.before.items():
+                change(name, value)
         self.ours = False
 
     def set(self, ranges):
         self.clear()
-        self.trust = gdb.parameter("trust-readonly-sections")
         if re.search(r"^\d", quietly("info mem"), re.M):
-            quietly("set trust-readonly-sections off")
+            change("trust-readonly-sections", False)
             print("dynprobe: you have defined memory regions ('mem auto' drops them, 'dynprobe-stubs' then defines those of the probes): "
                   "do not set breakpoints in the 8 bytes behind the first byte of a probed instruction")
             return
         quietly("set mem inaccessible-by-default off")
         for start, end in ranges:
             quietly(f"mem {start:#x} {end:#x} ro")
-        quietly("set trust-readonly-sections on")
+        self.before = {name: gdb.parameter(name) for name in self.SETTINGS}
+        for name, value in self.SETTINGS.items():
+            change(name, value)
         self.ours = True
 
 

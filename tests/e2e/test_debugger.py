@@ -159,6 +159,28 @@ class Debugger(Case):
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
+    # -- under another tracer
+
+    @needs("strace")
+    def test_what_only_reads_works_under_another_tracer(self):
+        t = self.target("spin", 0, 1000)
+        harness.tool("attach", "--pid", t.pid, "--function", "foo", status=0)
+        tracer = self.strace(t)
+        self.assertIn("enabled", harness.tool("status", "--pid", t.pid, status=0).stdout)
+        harness.tool("disable", "foo", "--pid", t.pid, status=0)
+        self.assertIn("disabled", harness.tool("status", "--pid", t.pid, status=0).stdout)
+        harness.tool("enable", "foo", "--pid", t.pid, status=0)
+        self.let_run(t)
+        self.assertIn("foo", harness.tool("record", "--once", "--no-record", "--pid", t.pid, status=0).stdout)
+        harness.tool("attach", "--pid", t.pid, "--function", "caller", "--dry-run", status=0)
+        p = harness.tool("detach", "--pid", t.pid, status=harness.OWN_FAILURE)
+        self.assertIn(f"process {tracer.pid} (strace)", p.stderr)
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        harness.tool("detach", "--pid", t.pid, status=0)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     # -- the command
 
     def stubs(self, *args):

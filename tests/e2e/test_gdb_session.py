@@ -74,7 +74,7 @@ SCRIPTS = {
     "call": "PROBE; call leaf(5); call middle(3); print through(leaf, 2) + loop(4); print recurse(6); set var total = 0",
     "call_into_a_breakpoint": "PROBE; break leaf; call middle(1); bt; finish; delete; finish; bt; set var total = 0",
     "backtrace_and_frames": "PROBE; break leaf if n == 2; c; bt full; up; info locals; frame function main; info locals; down",
-    "watchpoint": "PROBE; watch total; c; c; c; c; info watchpoints",
+    "watchpoint": "PROBE; watch total; c; c; c; c; info watchpoints",  # where the write is not displaced: see below
     "watchpoint_on_a_local": "PROBE; break 7; c; watch twice; delete 2; c; c; c",
     "until_and_advance": "PROBE; break loop; c; next; next; until; until; next; advance 26; bt; until 9; delete; advance through; bt",
     "recursion": "PROBE; break 19; c; bt; finish; finish; up; up; info locals",
@@ -138,6 +138,14 @@ class GdbSession(Case):
         self.assertRegex(out, r"(?m)^\d+ +y\s+0x\w+ 0x\w+ ro")
         self.assertIn("RESULT OK", out)
 
+    def test_watchpoint_hit_by_a_displaced_instruction(self):
+        """gdb stops behind the write, in the stub, and says whose. The values and the callers are the program's."""
+        out = self.gdb("-x", SCRIPT, "-ex", "break main", "-ex", "run", "-ex", "dynprobe attach --no-trap --probe leaf:*", "-ex", "watch total",
+                       "-ex", "continue", "-ex", "continue", "-ex", "bt", "-ex", "next", "-ex", "delete", "-ex", "continue", self.compiled("-O0"))
+        self.assertRegex(out, r"Old value = 0\nNew value = 2\n")
+        self.assertRegex(out, r"in leaf\+0x\w+ \[dynprobe\]\n#0 .*leaf\+0x\w+ \[dynprobe\] \(\)\n#1 .*leaf \(n=\d\) at .*:\d\n#2 .*(middle|loop) \(")
+        self.assertIn("RESULT OK", out)
+
     def test_five_breakpoints_on_probed_text_are_refused_by_gdb_and_the_program_goes_on(self):
         program = self.compiled("-O0")
         breaks = [word for f in ("leaf", "middle", "recurse", "loop", "through") for word in ("-ex", f"break *{f}")]
@@ -163,16 +171,26 @@ class GdbSession(Case):
     # -- a process that runs already
 
     def test_attached_gdb_works_around_probes_and_lets_go(self):
-        t = self.target("threads")
-        commands = ("dynprobe attach --function foo -t reg:rdi", "break foo", "ignore 1 20", "continue", "bt 1", "dynprobe status", "delete",
+        """Each crossing of a breakpoint on a probe is a hit."""
+        t = self.target("spin", 0, 1000)
+        commands = ("dynprobe attach --function foo -t reg:rdi", "break *foo", "ignore 1 20", "continue", "dynprobe status", "delete",
                     "dynprobe record --no-record", "detach")
         out = self.gdb("-p", str(t.pid), "-x", SCRIPT, *[word for c in commands for word in ("-ex", c)])
-        self.assertRegex(out, r"hit Breakpoint 1, foo")
+        self.assertRegex(out, r"Breakpoint 1, foo")
         self.assertRegex(out, r"foo +enabled")
         self.assertRegex(out, r"foo: rdi=")
-        self.assertEqual(harness.status(t.pid, "TracerPid"), "0")
+        self.assertRegex(out, r"hits +20 +recorded 20 ")
         self.let_run(t)
         harness.tool("detach", "--pid", t.pid, status=0)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_many_threads(self):
+        t = self.target("threads")
+        commands = ("dynprobe attach --function foo", "break foo", "continue", "continue", "continue", "delete", "dynprobe detach", "detach")
+        out = self.gdb("-p", str(t.pid), "-x", SCRIPT, *[word for c in commands for word in ("-ex", c)])
+        self.assertEqual(len(re.findall("hit Breakpoint 1, foo", out)), 3, out)
+        self.let_run(t)
         self.assert_clean(t.pid)
         t.stop()
         self.assertIn("wrong 0", t.output())  # "interrupted" counts what any debugger interrupts
@@ -251,7 +269,7 @@ class GdbSession(Case):
 
 
 def script_test(name, commands):
-    probes = ENTRIES if name in ("probes_come_at_each_instruction", "probes_come_in_the_middle_of_a_function") else EVERY
+    probes = ENTRIES if name in ("watchpoint", "probes_come_at_each_instruction", "probes_come_in_the_middle_of_a_function") else EVERY
     return lambda self: self.both(commands, probes, "-O0")
 
 
