@@ -273,6 +273,10 @@ class DynprobeStubs(gdb.Command):
         lines = [(word, int(a, 0), int(b, 0)) for word, a, b in map(str.split, sites.splitlines())]
         probed = [(at, at + size) for word, at, size in lines if word == "site"]
         code = [tuple(int(end, 16) for end in line.split()[0].split("-")) for line in mappings]
+        traps = sum(word == "site" and size == 1 for word, at, size in lines)
+        if traps:
+            print(f"dynprobe: {traps} of the places are traps (int3), whose signals gdb does not pass on: the program would die. Type "
+                  "'dynprobe detach' before it continues")
         self.copies = {at: copy for word, at, copy in lines if word == "moved"}
         if probed or code:
             self.protected.set(ranges_of(probed + code))

@@ -229,6 +229,15 @@ class GdbSession(Case):
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
+    def test_traps_are_said_before_they_kill(self):
+        t = self.target("spin", 0, 1000)
+        harness.tool("attach", "--pid", t.pid, "--function", "foo", "--tactic", "trap", status=0)
+        out = self.gdb("-p", str(t.pid), "-x", SCRIPT, "-ex", "dynprobe detach", "-ex", "tbreak foo", "-ex", "continue")
+        self.assertRegex(out, r"\d+ of the places are traps")
+        self.assertIn("Temporary breakpoint 1, ", out)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     # -- what is refused leaves gdb with the process
 
     def refusal(self, *commands):

@@ -34,6 +34,8 @@ static void make(struct dp_buf *file)
 	dp_object_symbol(o, CODE + 0x20, 0x40, "foo+0x10 [dynprobe]");
 	dp_object_symbol(o, CODE + 0x100000, 5, "bar");
 	dp_object_frames(o, &rows);
+	dp_object_site(o, SITE, 5);
+	dp_object_moved(o, SITE + 2, CODE + 0x48);
 	cr_assert_null(dp_object_finish(o, file));
 	dp_object_destroy(o);
 }
@@ -92,5 +94,14 @@ Test(elf_object, symbols_lie_in_the_sections_of_their_code)
 		cr_expect(in->sh_type == SHT_NOBITS && sym[i].st_value - in->sh_addr < in->sh_size);
 	}
 	cr_expect_eq(head->e_shoff + head->e_shnum * sizeof(*sh), file.len);
+	dp_buf_fini(&file);
+}
+
+Test(elf_object, sites_for_scripts)
+{
+	const char want[] = "site 0x555500001000 0x5\nmoved 0x555500001002 0x7f0000010048\n";
+	struct dp_buf file = {0};
+	make(&file);
+	cr_expect_not_null(memmem(file.data, file.len, want, strlen(want)));
 	dp_buf_fini(&file);
 }
