@@ -152,7 +152,9 @@ class Debugger(Case):
         wait_until(lambda: rounds() > before + 100, what="dynprobe to look several times")
         gdb.send_signal(signal.SIGINT)
         gdb.communicate(b"delete\ndetach\nquit\n", timeout=60)
-        self.await_output(p)
+        if p.poll() is not None:
+            self.fail(str(self.finish(p, None)))
+        self.await_events(p, "caller_return", 5)
         r = self.finish(p)
         self.assert_ok(r)
         self.assertNotIn("DP-FOREIGN", str(r.lines) + r.err)
