@@ -81,6 +81,8 @@ PMODULE_API bool pmodule_pmap_enabled(void);
 PMODULE_API bool pmodule_pmap_cached(void);
 enum pmodule_read_source { PMODULE_READ_NONE, PMODULE_READ_HELD, PMODULE_READ_COPY, PMODULE_READ_KEPT, PMODULE_READ_LATE, PMODULE_READ_CORE };
 PMODULE_API enum pmodule_read_source pmodule_read_source(void); /* source of the last read */
+/* Microseconds until the running callback is ended: for modules that do less rather than nothing. 0: none left, or no callback runs. */
+PMODULE_API uint64_t pmodule_time_left(void);
 
 PMODULE_API const char *pmodule_address_symbol(uint64_t addr);
 PMODULE_API bool pmodule_symbol_address(const char *symbol, const char *object, uint64_t *ret);

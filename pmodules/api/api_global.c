@@ -100,6 +100,13 @@ bool pmodule_pmap_cached(void)
 	return h && h->options.pmap_cached;
 }
 
+uint64_t pmodule_time_left(void)
+{
+	const struct pmodule *m = dp_module_current();
+	const uint64_t now = dp_host_now();
+	return m && m->deadline_ns > now ? (m->deadline_ns - now) / 1000 : 0;
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------------- */
 
 static enum pmodule_read_source source_of(const struct dp_host *h, bool late)

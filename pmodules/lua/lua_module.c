@@ -103,6 +103,11 @@ static int config_option(lua_State *L)
 	return dp_lua_text(L, dp_module_option(dp_lua_of(L)->m, dp_lua_name(L, 1)));
 }
 
+static int time_left(lua_State *L)
+{
+	return dp_lua_uint(L, pmodule_time_left());
+}
+
 static int pmap_enabled(lua_State *L)
 {
 	return dp_lua_bool(L, pmodule_pmap_enabled());
@@ -120,6 +125,7 @@ static const luaL_Reg functions[] = {
         {"log", write_log},
         {"match", dp_lua_match},
         {"config_option", config_option},
+        {"time_left", time_left},
         {"pmap_enabled", pmap_enabled},
         {"pmap_cached", pmap_cached},
         {NULL, NULL},

@@ -198,6 +198,12 @@ check[p .. "address_read_ptrs"] = function()
 	equal(list[1], number(thing.ptr))
 	equal(pmodule.address_read_ptrs(0, 2), nil)
 end
+check[p .. "time_left"] = function()
+	local before = pmodule.time_left()
+	assert(before > 0 and math.type(before) == "integer", before)
+	for _ = 1, 10000 do if pmodule.time_left() < before then return end end
+	error("the time does not run")
+end
 check[p .. "read_source"] = function()
 	pmodule.address_read_u8(message())
 	local source = pmodule.read_source()

@@ -36,6 +36,7 @@ static const struct function {
 	FN(pmodule_pmap_enabled, 'b', ""),
 	FN(pmodule_pmap_cached, 'b', ""),
 	FN(pmodule_read_source, 'i', ""),
+	FN(pmodule_time_left, 'l', ""),
 	FN(pmodule_address_symbol, 'l', "n"),
 	FN(pmodule_symbol_address, 'b', "ssP"),
 	FN(pmodule_address_read_raw, 'l', "nPn"),
