@@ -12,7 +12,7 @@
 -- walk is bounded. Frames are read first, then variables while there is time.
 --
 -- Lines: co_linetable, described in Objects/locations.md of CPython. Options: --module=python:frames,512,locals,64. Attributes:
--- python.version, python.threads, python.frames, python.damaged.
+-- python.version, python.threads, python.frames, python.incomplete (threads that are not shown to the end).
 
 local FRAMES, LOCALS = 512, 64                           -- of a thread; of a frame
 local ALL_FRAMES, ALL, EACH = 20000, 60000, 48           -- frames; objects that are read, in all and of one variable
@@ -21,7 +21,7 @@ local SIZE, ITEM, DIGIT, CELL, DATA = 16, 24, 24, 16, 32 -- in PyVarObject; PyTu
 local INTERP, ON_C_STACK = 16, 3                         -- in PyThreadState; owner of a frame without a function
 local LONG, LIST, TUPLE, BYTES, STR, DICT, CLASS, HEAP = 1 << 24, 1 << 25, 1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 31, 1 << 9 -- tp_flags
 
-local layout, runtime, version, stacks, by_id, types, codes, frames_left, left, budget
+local layout, runtime, version, stacks, by_id, types, codes, texts, frames_left, left, budget
 local u64, u32, raw, pointers = pmodule.address_read_u64, pmodule.address_read_u32, pmodule.address_read_raw, pmodule.address_read_ptrs
 
 local function word(bytes, offset) return (string.unpack("<I8", bytes, offset + 1)) end
@@ -140,50 +140,56 @@ local function type_of(object)
 	return object ~= 0 and object % 8 == 0 and type_at(u64(object + layout.type)) or nil
 end
 
--- The characters of a str, at most `most`, and its length; or nil.
-local function characters(object, most)
+-- A str's bytes, at most `most` characters; bytes of each; its length. Or nil.
+local function text_of(object, most)
 	local t, head = type_of(object), raw(object, layout.compact)
 	if not t or t.flags & STR == 0 or not head or #head < layout.ascii then return nil end
 	local length, state = word(head, SIZE), head:byte(33)
 	local kind, is_compact, is_ascii = state >> 2 & 7, state & 32 ~= 0, state & 64 ~= 0
 	if not is_compact or length < 0 or kind ~= 1 and kind ~= 2 and kind ~= 4 then return nil end
 	local n = math.min(length, most)
-	local bytes = n == 0 and "" or raw(object + (is_ascii and layout.ascii or layout.compact), n * kind)
-	if not bytes or #bytes < n * kind then return nil end
+	local text = n == 0 and "" or raw(object + (is_ascii and layout.ascii or layout.compact), n * kind)
+	if text and #text == n * kind then return text, kind, length end
+	return nil
+end
+
+local function characters(text, kind)
 	local all = {}
-	for i = 1, n do all[i] = string.unpack("<I" .. kind, bytes, (i - 1) * kind + 1) end
-	return all, length
+	for i = 1, #text, kind do all[#all + 1] = string.unpack("<I" .. kind, text, i) end
+	return all
 end
 
 -- A name or path, as people read it.
 local function plain(object)
-	local all, length = characters(object, 1024)
-	if not all then return nil end
+	local text, kind, length = text_of(object, 1024)
+	if not text or kind == 1 and #text == length and not text:find("[^ -~]") then return text end
+	local all = characters(text, kind)
 	for i, c in ipairs(all) do all[i] = c == 92 and "\\" or character(c) end
 	return table.concat(all) .. (length > 1024 and "..." or "")
 end
 
 -- In single quotes, or in double ones if there are only single ones in it.
-local function quoted(all, length, unit, is_bytes)
-	local has, out = {}, {}
+local function quoted(text, kind, length, unit)
+	local more = length * kind > #text and string.format("... (%d %s)", length, unit) or ""
+	if kind == 1 and not text:find("[^ -&(-%[%]-~]") then return "'" .. text .. "'" .. more end
+	local all, has = characters(text, kind), {}
 	for _, c in ipairs(all) do has[c] = true end
 	local quote = has[39] and not has[34] and 34 or 39
 	for i, c in ipairs(all) do
-		out[i] = c == quote and "\\" .. string.char(c) or is_bytes and c > 126 and string.format("\\x%02x", c) or character(c)
+		all[i] = c == quote and "\\" .. string.char(c) or unit == "bytes" and c > 126 and string.format("\\x%02x", c) or character(c)
 	end
-	local more = length > #all and string.format("... (%d %s)", length, unit) or ""
-	return string.char(quote) .. table.concat(out) .. string.char(quote) .. more
+	return string.char(quote) .. table.concat(all) .. string.char(quote) .. more
 end
 
 local function str(object)
-	local all, length = characters(object, TEXT)
-	return all and quoted(all, length, "characters")
+	local text, kind, length = text_of(object, TEXT)
+	return text and quoted(text, kind, length, "characters")
 end
 
 local function bytes(object)
 	local length = u64(object + SIZE)
 	local text = length and length >= 0 and (length == 0 and "" or raw(object + DATA, math.min(length, TEXT)))
-	return text and #text == math.min(length, TEXT) and "b" .. quoted({ text:byte(1, -1) }, length, "bytes", true)
+	return text and #text == math.min(length, TEXT) and "b" .. quoted(text, 1, length, "bytes")
 end
 
 -- The digits of 30 bits, the lowest first, as a number in base 10^9: multiplies by 2^30 and adds.
@@ -217,7 +223,8 @@ local function int(object)
 	for i = 1, #text, 4 do
 		if string.unpack("<I4", text, i) >= 1 << 30 then return nil end
 	end
-	return (is_negative and "-" or "") .. decimal(text)
+	local small = n < 2 and (n == 0 and 0 or string.unpack("<I4", text))
+	return (is_negative and "-" or "") .. (small or decimal(text))
 end
 
 -- The shortest text that is this number.
@@ -323,8 +330,9 @@ local function locals_of(f)
 		local t = type_of(object)
 		if t and t.name == "cell" then object = u64(object + CELL) or 0 end
 		if object ~= 0 then
-			local text, of = repr(object, 0, { left = EACH })
-			out[#out + 1] = { name = f.code.names[i], object = object, text = text, type = of or "object" }
+			local known = texts[object] or { object = object } -- often the same in many frames
+			if not known.text then known.text, known.type = repr(object, 0, { left = EACH }) end
+			texts[object], out[#out + 1] = known, { f.code.names[i], known }
 		end
 	end
 	return out
@@ -435,7 +443,7 @@ end
 
 -- Runs while the process is held; what it reads is saved in the snapshot.
 local function look(bt)
-	stacks, by_id, types, codes, frames_left, left, budget = {}, {}, {}, {}, ALL_FRAMES, ALL, pmodule.time_left()
+	stacks, by_id, types, codes, texts, frames_left, left, budget = {}, {}, {}, {}, {}, ALL_FRAMES, ALL, pmodule.time_left()
 	FRAMES, LOCALS = tonumber(pmodule.config_option("frames")) or FRAMES, tonumber(pmodule.config_option("locals")) or LOCALS
 	local why = find_layout(bt)
 	if why then
@@ -480,14 +488,14 @@ end
 
 -- ---- the snapshot -------------------------------------------------------------------------------------------------------------
 
-local function add_local(frame, l)
-	local v = pmodule.create_variable(l.type, l.name, l.object, -1)
-	local n = l.type == "int" and math.tointeger(tonumber(l.text))
-	if n and tostring(n) == l.text then
+local function add_local(frame, name, value)
+	local v = pmodule.create_variable(value.type or "object", name, value.object, -1)
+	local n = value.type == "int" and math.tointeger(tonumber(value.text))
+	if n and tostring(n) == value.text then
 		v:set_ll(n)
 	else
 		v:set_struct()
-		v:set_string(l.text)
+		v:set_string(value.text)
 	end
 	frame:add_variable(v)
 end
@@ -498,7 +506,7 @@ local function made(f)
 	frame:set_path(f.code.file)
 	frame:set_line(line_of(f.code, f.at) or 0)
 	frame:set_decl_line(f.code.first)
-	for _, l in ipairs(f.locals or {}) do add_local(frame, l) end
+	for _, l in ipairs(f.locals or {}) do add_local(frame, l[1], l[2]) end
 	if f.code.more > 0 then frame:annotate(pmodule.annotation.comment, "%d more local variables", f.code.more) end
 	if not f.locals then frame:annotate(pmodule.annotation.comment, "local variables are left out: there was no time (--module-timeout)") end
 	return frame
@@ -529,21 +537,21 @@ end
 
 local function report(bt)
 	if not layout then return end
-	local threads, frames, damaged = 0, 0, 0
+	local threads, frames, incomplete = 0, 0, 0
 	budget = pmodule.time_left()
 	for thr in bt do
 		local before = frames
 		for _, stack in ipairs(by_id[thr:register("fs_base") or 0] or {}) do
 			if not has_time(0.1) then stack = { why = "there is no time to add this thread's Python frames (--module-timeout)", frames = {} } end
 			local n, bad = add_frames(thr, stack)
-			frames, damaged = frames + n, damaged + bad
+			frames, incomplete = frames + n, incomplete + bad
 		end
 		threads = threads + (frames > before and 1 or 0)
 	end
 	bt:add_kv_string("python.version", version)
 	bt:add_kv_int("python.threads", threads)
 	bt:add_kv_int("python.frames", frames)
-	bt:add_kv_int("python.damaged", damaged)
+	bt:add_kv_int("python.incomplete", incomplete)
 end
 
 pmodule.define {

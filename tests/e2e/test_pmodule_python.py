@@ -77,7 +77,7 @@ class PythonFrames(Case):
                 if expected[0] != "<module>":
                     self.check_variables(expected[0], got[3], expected[3])
         a = snapshot["attributes"]
-        self.assertEqual((a["python.threads"], a["python.damaged"]), (len(told), 0))
+        self.assertEqual((a["python.threads"], a["python.incomplete"]), (len(told), 0))
         self.assertEqual(a["python.frames"], sum(len(f) for f in frames.values()))
 
     def check_places(self, snapshot):
