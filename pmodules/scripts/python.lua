@@ -18,7 +18,7 @@ local FRAMES, LOCALS = 512, 64                           -- of a thread; of a fr
 local ALL_FRAMES, ALL, EACH = 20000, 60000, 48           -- frames; objects that are read, in all and of one variable
 local ITEMS, DEPTH, TEXT, DIGITS = 16, 3, 200, 70        -- shown of an object; 70 digits of 30 bits
 local SIZE, ITEM, DIGIT, CELL, DATA = 16, 24, 24, 16, 32 -- in PyVarObject; PyTuple-, PyListObject; int; cell; bytes
-local INTERP, ON_C_STACK = 16, 3                         -- in PyThreadState; owner of a frame without a function
+local ON_C_STACK = 3                                     -- owner of a frame without a function
 local LONG, LIST, TUPLE, BYTES, STR, DICT, CLASS, HEAP = 1 << 24, 1 << 25, 1 << 26, 1 << 27, 1 << 28, 1 << 29, 1 << 31, 1 << 9 -- tp_flags
 
 local layout, runtime, version, stacks, by_id, types, codes, texts, frames_left, left, budget
@@ -36,7 +36,7 @@ local function but(base, changes)
 	return t
 end
 
-local v311 = { interpreters = 40, next_interpreter = 0, threads = 16, next_thread = 8, thread_id = 152, cframe = 56, cframe_frame = 8,
+local v311 = { interpreters = 40, next_interpreter = 0, threads = 16, next_thread = 8, interpreter = 16, thread_id = 152, cframe = 56, cframe_frame = 8,
 	cframe_previous = 16, code = 32, previous = 48, at = 56, entry = 68, owner = 69, slots = 72, first_line = 72, n_slots = 76, names = 96,
 	file = 112, name = 128, lines = 136, bytecode = 184, type = 8, type_name = 24, flags = 168, ascii = 48, compact = 72 }
 local v312 = but(v311, { threads = 72, thread_id = 136, cframe_frame = 0, cframe_previous = 8, code = 0, previous = 8, entry = false, owner = 70,
@@ -53,7 +53,7 @@ local in_memory = { interpreters = 40, next_interpreter = 64, threads = 72, next
 local RUNTIME, INTERPRETER, THREAD, FRAME, CODE = "_PyRuntimeState", "PyInterpreterState", "PyThreadState", "struct _PyInterpreterFrame", "PyCodeObject"
 local members = { -- type, and the member, by the names of several versions; only a type: its size
 	interpreters = { RUNTIME, "interpreters.head" }, next_interpreter = { INTERPRETER, "next" }, threads = { INTERPRETER, "threads.head" },
-	next_thread = { THREAD, "next" }, thread_id = { THREAD, "thread_id" }, code = { FRAME, "f_code", "f_executable" },
+	next_thread = { THREAD, "next" }, interpreter = { THREAD, "interp" }, thread_id = { THREAD, "thread_id" }, code = { FRAME, "f_code", "f_executable" },
 	previous = { FRAME, "previous" }, at = { FRAME, "prev_instr", "instr_ptr" }, owner = { FRAME, "owner" }, slots = { FRAME, "localsplus" },
 	first_line = { CODE, "co_firstlineno" }, n_slots = { CODE, "co_nlocalsplus" }, names = { CODE, "co_localsplusnames" },
 	file = { CODE, "co_filename" }, name = { CODE, "co_qualname" }, lines = { CODE, "co_linetable" }, bytecode = { CODE, "co_code_adaptive" },
@@ -88,7 +88,7 @@ end
 local function fits(t)
 	local interpreter = t and u64(runtime + t.interpreters)
 	local state = interpreter and u64(interpreter + t.threads)
-	return state and u64(state + INTERP) == interpreter and t
+	return state and u64(state + t.interpreter) == interpreter and t
 end
 
 -- Sets `layout`, or returns why there is none.

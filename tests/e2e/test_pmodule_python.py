@@ -139,5 +139,36 @@ class PythonFrames(Case):
         self.assertIn("warning: Python: there are more than 4 Python frames", harness.tool("show", path).stdout)
 
 
+class Damaged(Case):
+    """tests/targets/snake.c: types of the names that CPython's have, in another layout, and random words in them."""
+
+    shot, frames = PythonFrames.shot, PythonFrames.frames
+
+    def test_layout_of_the_debug_information(self):
+        t = self.target("snake", "healthy")
+        snapshot, _, _ = self.shot(t.pid)
+        v = {"v": "('v', 'w')"}
+        self.assertEqual(self.frames(snapshot)[t.pid], [[name, "snake.py", 15, v] for name in ("third", "second", "first")])
+        self.assertEqual(snapshot["attributes"]["python.incomplete"], 0)
+
+    def test_rings(self):
+        t = self.target("snake", "ring")
+        snapshot, _, path = self.shot(t.pid)
+        self.assertEqual([f[0] for f in self.frames(snapshot)[t.pid]], ["third", "second", "first"])
+        self.assertIn("warning: Python: the Python frames form a ring at 0x", harness.tool("show", path).stdout)
+
+    def test_random_words(self):
+        some = 0
+        for seed in range(0, 1600 if harness.FULL else 160, 16):  # each of 16 threads has its own
+            with self.subTest(seed):
+                t = self.target("snake", "garbage", seed)
+                snapshot, said, _ = self.shot(t.pid)
+                self.assertNotIn("error", said)
+                self.assertEqual([c for c in snapshot["classifiers"] if c.startswith("pmodule")], [], said)
+                some += sum(map(len, self.frames(snapshot).values()))
+                t.close()
+        self.assertGreater(some, 160)
+
+
 if __name__ == "__main__":
     harness.main()
