@@ -13,7 +13,7 @@ static bool same_text(const char *a, const char *b)
 static bool same_frame(const struct dp_snap_frame *a, const struct dp_snap_frame *b)
 {
 	return same_text(a->symbol, b->symbol) && (a->symbol || a->pc == b->pc) && same_text(a->object, b->object) &&
-	       a->line == b->line && a->is_inline == b->is_inline && a->is_tail == b->is_tail;
+	       same_text(a->path, b->path) && a->line == b->line && a->is_inline == b->is_inline && a->is_tail == b->is_tail;
 }
 
 /* A thread with notes, a fault or no frames stays alone. */
@@ -45,7 +45,7 @@ static size_t hash_stack(const struct dp_snap_thread *t)
 {
 	size_t h = 0xcbf29ce484222325u;
 	for (const struct dp_snap_frame *f = t->frames; f; f = f->next) {
-		h = hash_text(hash_text(h, f->symbol), f->object) ^ (size_t)f->line;
+		h = hash_text(hash_text(hash_text(h, f->symbol), f->object), f->path) ^ (size_t)f->line;
 		h = f->symbol ? h : (h ^ f->pc) * 0x100000001b3u;
 	}
 	return h;

@@ -132,7 +132,10 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 static void put_line(struct dp_shower *x, const struct dp_snap_frame *f, const struct dp_snap_frame *const *other, size_t n)
 {
 	const size_t line = x->b.len;
-	dp_buf_printf(&x->b, "#%-3u0x%012" PRIx64 " in ", f->index, f->pc);
+	dp_buf_printf(&x->b, "#%-3u", f->index);
+	if (f->pc || !f->is_synthesized)
+		dp_buf_printf(&x->b, "0x%012" PRIx64 " ", f->pc);
+	dp_put_str(&x->b, "in ");
 	const bool with_args = !x->o->quiet && (f->path || f->variables);
 	put_symbol(x, f, with_args);
 	if (with_args)

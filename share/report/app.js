@@ -52,11 +52,12 @@ const sizeOf = (v) => v.size !== undefined ? v.size : (types[v.type] || {}).size
 const where = (f) => f.path ? base(f.path) + (f.line ? ":" + f.line : "") : base(f.object);
 
 /* ---- threads: those with the same stack share a row; a faulting thread has its own ---- */
+const identity = (f) => f.is_synthesized ? symbol(f) + (f.path || "") + f.line : f.pc + (f.is_inline ? symbol(f) : "");
 const groups = [];
 {
 	const known = new Map();
 	for (const t of data.threads) {
-		const key = t.is_fault ? "tid " + t.tid : framesOf(t).map((f) => f.pc + (f.is_inline ? symbol(f) : "")).join(" ");
+		const key = t.is_fault ? "tid " + t.tid : framesOf(t).map(identity).join(" ");
 		if (!known.has(key)) { known.set(key, { threads: [], open: false }); groups.push(known.get(key)); }
 		known.get(key).threads.push(t);
 	}
@@ -239,7 +240,7 @@ async function drawFrame(pane) {
 	const t = state.thread, i = state.frame, f = t && framesOf(t)[i];
 	if (!f) { none(pane, t ? "this thread has no frames" : "no thread"); return; }
 	pane.append(make("h2", "symbol", make("span", "", symbol(f)), make("span", "dim", f.offset ? " + 0x" + f.offset.toString(16) : "")));
-	pane.append(make("div", "dim path", [f.path && f.path + (f.line ? ":" + f.line : ""), f.object, f.pc].filter(Boolean).join(" \u00b7 ")));
+	pane.append(make("div", "dim path", [f.path && f.path + (f.line ? ":" + f.line : ""), f.object, !f.is_synthesized && f.pc].filter(Boolean).join(" \u00b7 ")));
 	if (f.is_fault && t.fault_reason) pane.append(make("div", "note critical", t.fault_reason));
 	drawNotes(pane, f.notes);
 	source(pane, f);

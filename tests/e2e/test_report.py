@@ -75,6 +75,28 @@ class Report(harness.Case):
         self.assertGreaterEqual(text.count("abc\\u202etxt.exe\\u2066\\u001b[31m\\u200b"), 4)
         self.assertEqual(b.errors, [])
 
+    def test_frames_of_modules_tell_threads_apart(self):
+        """They have no address of their own: threads of one stack, with another frame in each, are several rows and groups."""
+        module = self.written("tasks.lua", """pmodule.define { id = "tasks", load = function()
+            pmodule.register(pmodule.event.postattach, function(bt)
+                for t in bt do
+                    local f = pmodule.create_frame()
+                    f:set_symbol("task")
+                    f:set_path("/tasks/" .. t:tid())
+                    t:add_frame(f)
+                end
+            end) end }""")
+        t = self.target("crowd", 5, 3, 1)
+        shot, page = self.path("t.dps"), self.path("t.html")
+        harness.tool("snapshot", t.pid, "-o", shot, "--module-load", module, "--module-timeout", 20000, status=0)
+        self.report(shot, "-o", page)
+        text = harness.tool("show", "-q", shot, status=0).stdout
+        self.assertEqual(len(re.findall(r"^#0  in task at /tasks/\d+ \(made by a pmodule\)$", text, re.M)), 6, text)
+        b = self.browse(page)
+        self.assertEqual(b.run("document.querySelectorAll('#threads > .row[data-group]').length"), 6)
+        self.assertNotIn("0x0", b.run("document.querySelector('#body .path').textContent"))
+        self.assertEqual(b.errors, [])
+
     def test_a_hundred_threads_are_found_opened_and_followed(self):
         page, data = self.crowd(100, 40)
         b = self.browse(page)
