@@ -387,6 +387,10 @@ class Cookbook(Pages):
     def test_bt_class(self):
         self.assertEqual(len(self.ask("bt_class").rows(r"shop__Desk__serve: order->id=(\d+)$")), 4)
 
+    def test_python_function(self):
+        found = self.ask("python_function").rows(r'malloc: size=(\w+) python="([^"]*)"$')
+        self.assertEqual([(int(size, 0), name) for size, name in found][-2:], [(5000001, "Shop.fill"), (2400000, "Shop.empty")])
+
     def test_bt_usdt(self):
         self.assertIn("1", self.ask("bt_usdt").rows(r"python_gc__start: arg0=(\d)$"))
 

@@ -35,6 +35,8 @@ class Snapshots(test_cookbook.Pages):
             shutil.copy(cls.core, os.path.join(directory, "core"))
             os.symlink(cls.depot, os.path.join(directory, "depot"))
             return None
+        if name == "job":
+            return harness.Target(test_cookbook.PYTHON, os.path.join(harness.ROOT, "tests", "e2e", "cookbook", "job.py"))
         return harness.Target(cls.depot, name) if name in DEPOTS else super().start(name, directory)
 
     # ---- the page
@@ -62,6 +64,13 @@ class Snapshots(test_cookbook.Pages):
         self.assertEqual(len(found), 1, a.out)
         one, first, holder, other, second, holds = found[0]
         self.assertEqual((one, other, {first, second}), (holds, holder, {"ledger", "shelf"}))
+
+    def test_python(self):
+        """Both threads wait for the lock, in the same method."""
+        a = self.ask("python")
+        orders = a.rows(r"in Cart\.order \(\) at .*/job\.py:(\d+)[^\n]*\n +self = <Cart object at 0x\w+>\n +wanted = (\{.*\})\n +total = (\d+)$")
+        self.assertEqual({o[1:] for o in orders}, {("{'apple': 3, 'pear': 12}", "15"), ("{'plum': 1}", "1")}, a.out)
+        self.assertEqual(len({line for line, _, _ in orders}), 1)
 
     def test_files(self):
         a = self.ask("files")

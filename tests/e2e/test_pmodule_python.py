@@ -101,7 +101,7 @@ class PythonFrames(Case):
                 self.check(snapshot, t.output())
                 self.check_places(snapshot)
                 text = harness.tool("show", path).stdout
-                self.assertRegex(text, r"#\d+ .*in Überprüfung\.méthode\.<locals>\.inner \(\) at .*/serpent\.py:\d+")
+                self.assertRegex(text, r"\n#\d+ +in Überprüfung\.méthode\.<locals>\.inner \(\) at .*/serpent\.py:\d+")
                 self.assertIn("shared = ['кот', '猫', '🐈']", text)
                 self.assertIn("36 more local variables", text)
                 again, told = self.path("again.dps"), t.output()
