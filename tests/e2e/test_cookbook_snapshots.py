@@ -86,6 +86,13 @@ class Snapshots(test_cookbook.Pages):
         self.assertIn(f"snapshot_id 0x{digits}", a.out)
         self.assertRegex(a.out, rf'Thread {tid} "shop"[^\n]*\n#0 +0x\w+ in shop::Desk::serve ')
 
+    def test_python_hit(self):
+        a = self.ask("python_hit")
+        names = a.rows(r"^#\d+ +(?:0x\w+ )?in ([\w.<>]+) ")
+        self.assertEqual(names[0], "malloc")
+        self.assertIn(["Shop.fill", "work", "<module>", "_PyEval_EvalFrameDefault"], [names[i:i + 4] for i in range(len(names))])
+        self.assertRegex(a.out, r"in Shop\.fill \(\) at <string>:2 [^\n]*\n +self = <Shop object at 0x\w+>\n +size = 5000000\n")
+
     def test_request(self):
         a = self.ask("request")
         number, client, operand, verb = a.rows(r'^\*request = \{id = (\d+), client = (\d+), operand = (\d+), verb = "(\w+)"')[0]
