@@ -48,7 +48,7 @@ static void offer(struct walk *w, Dwarf_Die *die, const char *scope)
 	Dwarf_Attribute attr;
 	char text[512];
 	const char *name = dp_die_name(die), *linkage = NULL;
-	if (!name || dp_die_flag(die, DW_AT_declaration) || !has_place(w, die))
+	if (!name || dwarf_hasattr(die, DW_AT_declaration) || !has_place(w, die)) /* a definition may refer to a declaration */
 		return;
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
 		linkage = dwarf_formstring(&attr);

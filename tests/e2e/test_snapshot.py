@@ -8,7 +8,7 @@ import re
 import subprocess
 import time
 
-from harness import DYNPROBE, OWN_FAILURE, Case, Result, children, environment, main, maps, number, shown, status, tool, wait_until
+from harness import DYNPROBE, OWN_FAILURE, Case, Result, children, compiled, environment, main, maps, number, shown, status, tool, wait_until
 
 MODES = ("stop", "quick", "fork")
 
@@ -103,6 +103,16 @@ class Snapshot(Case):
                 self.assertEqual([g["name"] for g in self.read(self.take(t.pid, "--global", name))["globals"]], ["wait_pipe"])
         for name in "rowd.c::wait_pipe", "other.c::*", "crowd.c::wait":
             self.assertIn(f"static variable '{name}'", self.take(t.pid, "--global", name).err)
+
+    def test_a_global_that_a_header_declares(self):
+        """Its definition refers to the declaration for name and type."""
+        text = ('#include <stdio.h>\n#include <unistd.h>\nextern struct point { int x, y; } corner; extern int counts[2];\n'
+                'struct point corner = {3, 4}; int counts[2] = {5, 6};\n'
+                'int main(void) { puts("READY"); fflush(stdout); return pause() + corner.x + counts[0]; }\n')
+        t = self.target(compiled(self.path("declares"), "gcc", "-g", text=text))
+        snapshot = self.read(self.take(t.pid, "--global", "corner", "--global", "count*"))
+        told = {g["name"]: [v["value"] for v in g["children"]] for g in snapshot["globals"]}
+        self.assertEqual(told, {"corner": ["3", "4"], "counts": ["5", "6"]})
 
     def test_a_tool_that_is_killed_leaves_the_program_as_it_was(self):
         for mode in MODES:
