@@ -167,12 +167,52 @@ int dp_walk_behind_call(struct dp_walk *w)
 	return 0;
 }
 
+/*
+ * The thread is at the first or last instruction of a function: rbp is still, or again, the caller's. Returns where the return
+ * address is, in words above rsp; -1: the code does not tell. Our jump at a probe is none of these instructions.
+ */
+static int at_edge(struct dp_walk *w)
+{
+	uint64_t code;
+
+	if (!w->exact || DP_UNWIND_READ_CODE(w->agent, &code, w->pc, sizeof(code)))
+		return -1;
+	if ((code & 0xffffffff) == 0xfa1e0ff3) /* endbr64 */
+		code >>= 32;
+	if ((code & 0xff) == 0x55 || (code & 0xff) == 0xc3 || (code & 0xff) == 0xc2) /* push rbp; ret */
+		return 0;
+	code &= 0xffffff;
+	return code == 0xe58948 || code == 0xec8b48 ? 1 : -1; /* mov rbp, rsp */
+}
+
+/* The caller of a function that has not made its frame yet, or has left it. */
+static int step_edge(struct dp_walk *w, int words)
+{
+	uint64_t rsp = w->gpr[DP_GPR_RSP], stack[2];
+
+	if (rsp & 7 || dp_self_read(w->agent, stack, rsp, 8 * ((uint32_t)words + 1)))
+		return 0;
+	dp_walk_guess_from_here(w);
+	if (words)
+		w->gpr[DP_GPR_RBP] = stack[0];
+	w->gpr[DP_GPR_RSP] = rsp + 8 * ((uint64_t)words + 1);
+	w->pc = stack[words];
+	w->exact = 0;
+	w->how = w->marks;
+	w->known &= DP_GPR_SAVED;
+	return 1;
+}
+
 static int step_frame_pointer(struct dp_walk *w)
 {
+	int words;
 	uint64_t rbp = w->gpr[DP_GPR_RBP], frame[2]; /* the caller's rbp, the return address */
 
 	if (is_sigreturn(w))
 		return step_signal(w);
+	words = at_edge(w);
+	if (words >= 0)
+		return step_edge(w, words);
 	if (!(w->known >> DP_GPR_RBP & 1) || rbp & 7 || rbp < w->gpr[DP_GPR_RSP] ||
 	    rbp - w->gpr[DP_GPR_RSP] > DP_UNWIND_REACH * DP_UNWIND_PAGE)
 		return 0;

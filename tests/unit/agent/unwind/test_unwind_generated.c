@@ -306,3 +306,37 @@ Test(unwind_generated, tables_behind_frame_pointers)
 	munmap(stack, 4 * 4096);
 	munmap(p, 4096);
 }
+
+/* At a generated function's first or last instruction rbp is the caller's; which one it is tells where the return address is. */
+Test(unwind_generated, first_and_last_instructions)
+{
+	static const struct {
+		uint8_t code[8];
+		unsigned words; /* above rsp */
+		bool is_edge;
+	} at[] = {
+	        {{0x55, 0x48, 0x89, 0xe5}, 0, true},       /* push rbp */
+	        {{0xf3, 0x0f, 0x1e, 0xfa, 0x55}, 0, true}, /* endbr64; push rbp */
+	        {{0x48, 0x89, 0xe5}, 1, true},             /* mov rbp, rsp */
+	        {{0x48, 0x8b, 0xec}, 1, true},             /* the same */
+	        {{0xc3}, 0, true},                         /* ret */
+	        {{0xc2, 8, 0}, 0, true},                   /* ret 8 */
+	        {{0x5d, 0xc3}, 0, false},                  /* pop rbp */
+	        {{0x90, 0x55}, 0, false},                  /* nop */
+	        {{0xe9, 1, 2, 3, 4}, 0, false},            /* jmp: a probe */
+	};
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		uint8_t *stack = pages(1), *p = generate(at[i].code, sizeof(at[i].code));
+		struct dp_regs regs = {.rip = (uint64_t)p, .gpr = {[4] = (uint64_t)stack + 64}};
+		uint64_t pcs[MAX];
+
+		build(8, DP_UNWIND_GUESSED);
+		put(stack + 64 + 8 * at[i].words, TABLED + 5);
+		cr_expect_eq(test_unwind_walk(unwinder, &regs, pcs, MAX) >= 2, at[i].is_edge, "number %zu", i);
+		if (at[i].is_edge)
+			cr_expect_eq(pcs[1], (TABLED + 5) | DP_FRAME_BY_POINTER, "number %zu", i);
+		unwinder = test_unwind_destroy(unwinder);
+		munmap(stack, 4096);
+		munmap(p, 4096);
+	}
+}
