@@ -60,6 +60,38 @@ static bool by_bad_call(struct dp_frames *f, const struct dp_fstate *s, struct d
 	return true;
 }
 
+/* As the agent does (unwind_step.c): at a push, mov or ret, in words above rsp; -1: the code does not tell. */
+static int return_address_at(struct dp_frames *f, const struct dp_fstate *s)
+{
+	uint64_t code = 0;
+	if (!s->exact || !dp_debug_ctx_get(f->w, s->regs.value[DP_FRAME_PC], &code, sizeof(code), NULL))
+		return -1;
+	if ((code & 0xffffffff) == 0xfa1e0ff3) /* endbr64 */
+		code >>= 32;
+	if ((code & 0xff) == 0x55 || (code & 0xff) == 0xc3 || (code & 0xff) == 0xc2) /* push rbp; ret */
+		return 0;
+	code &= 0xffffff;
+	return code == 0xe58948 || code == 0xec8b48 ? 1 : -1; /* mov rbp, rsp */
+}
+
+/* The function has not made its frame yet, or has left it: rbp is the caller's. */
+static bool by_edge(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer)
+{
+	const int words = return_address_at(f, s);
+	const uint64_t sp = s->regs.value[DP_FRAME_RSP];
+	uint64_t stack[2];
+	if (words < 0 || !get(f->w, sp, stack, 8 * ((size_t)words + 1)) ||
+	    !(is_behind_call(f, stack[words]) || is_generated(f, stack[words])))
+		return false;
+	outer->regs = s->regs;
+	set(&outer->regs, DP_FRAME_PC, stack[words]);
+	set(&outer->regs, DP_FRAME_RSP, sp + 8 * ((uint64_t)words + 1));
+	if (words)
+		set(&outer->regs, DP_FRAME_RBP, stack[0]);
+	outer->is_guess = outer->by_frame_pointer = true;
+	return true;
+}
+
 static bool by_frame_pointer(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstate *outer)
 {
 	uint64_t fp, pc;
@@ -100,7 +132,7 @@ static bool step(struct dp_frames *f, const struct dp_fstate *s, struct dp_fstat
 		return false;
 	}
 	*outer = (struct dp_fstate){0};
-	if (by_bad_call(f, s, outer) || by_frame_pointer(f, s, outer))
+	if (by_bad_call(f, s, outer) || by_edge(f, s, outer) || by_frame_pointer(f, s, outer))
 		return true;
 	*why = "there are no unwind tables for this code";
 	return false;

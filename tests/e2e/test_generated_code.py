@@ -126,6 +126,14 @@ class Generated(Case):
         self.assertRegex(text, rf"jit_outer a;b \(x\) \[perf-{t.pid}.map\]{re.escape(MARK)}\n")
         self.assert_result_ok(t)
 
+    def test_snapshots_at_any_instruction(self):
+        t = self.jit("", "busy")
+        for _ in range(10):
+            harness.tool("snapshot", t.pid, "-o", self.path("any.dps"), status=0)
+            frames = harness.shown(self.path("any.dps"))["threads"][0]["frames"]
+            self.assertEqual(frames[-1].get("symbol"), "_start", frames)
+        self.assert_result_ok(t)
+
     @unittest.skipIf(test_profile.refused(), "perf events are refused here")
     def test_samples(self):
         t = self.jit("", "busy")
