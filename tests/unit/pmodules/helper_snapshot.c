@@ -52,7 +52,7 @@ static void full_frame(struct dp_snapshot *s, struct dp_snap_thread *t, unsigned
 	f->symbol = "foo(int)", f->linkage = "_Z3fooi", f->offset = 17 + n;
 	f->object = "/bin/prog", f->path = "dir/file.c";
 	f->line = 12 + (int)n, f->decl_line = 9;
-	f->line_resolved = n & 1, f->is_inline = n & 2, f->is_guess = n & 1, f->by_frame_pointer = n & 2, f->is_signal = n & 2;
+	f->line_resolved = n & 1, f->is_inline = n & 2, f->is_guess = n & 1, f->is_signal = n & 2;
 	f->is_fault = n & 1;
 	f->is_synthesized = n & 2;
 	f->instruction = "mov (%rdi),%rax";
@@ -149,7 +149,7 @@ struct dp_snapshot *helper_full(void)
 	dp_snapshot_classify(s, "later");
 	s->globals->module = "a.module";
 	s->threads->frames->module = "another";
-	s->threads->frames->is_tail = true;
+	s->threads->frames->is_tail = s->threads->frames->by_frame_pointer = true;
 	return s;
 }
 
