@@ -110,6 +110,8 @@ enum dp_slot_state {
 #define DP_TID_PENDING UINT32_C(0x80000000) /* the owner must first announce itself, with a DP_RECORD_THREAD */
 #define DP_TID_SUSPECT UINT32_C(0x40000000) /* the tool thinks that the owner is gone */
 #define DP_TID_MASK UINT32_C(0x3fffffff)
+/* While a fork child claims a slot, the slot's process is not written yet: its number is in place of the thread's id. */
+#define DP_TID_CHILD (DP_TID_PENDING | DP_TID_SUSPECT)
 
 /* A thread as records name it; pid 0: of the target itself. */
 static inline uint64_t dp_thread_word(uint32_t pid, uint32_t tid)
@@ -202,8 +204,8 @@ struct dp_agent {
 	uint64_t unwind;     /* address in the target of the unwind tables (agent/unwind/unwind.h), or 0 */
 	uint64_t exhausted;  /* control->slots_freed + 1 when no slot was left: searching again is useless */
 	uint64_t refused;    /* hits since then, roughly (the flight recorder searches again now and then) */
-	struct dp_aggs answers;
 	uint64_t process;    /* this process's number; 0: the target */
+	uint64_t reserved[7];
 	struct dp_thread_entry table[DP_TABLE_SIZE];
 	uint64_t answer_key[DP_TABLE_SIZE];   /* the same for blocks of cells, in arrays of their own so that one index serves
 	                                         both unchanged */
@@ -374,6 +376,7 @@ struct dp_control {
 	struct dp_follow follow;
 	/* The process that the probes were installed in: pid in the tool's pid namespace, field 22 of its stat. 0 by older tools. */
 	uint64_t target_pid, target_start;
+	struct dp_aggs answers;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 
@@ -386,14 +389,15 @@ struct dp_probe_desc {
 	uint16_t probe;
 	uint16_t stack_words; /* aggregation by backtrace: words before a key's cells */
 	uint64_t site;    /* address of the probed instruction */
-	uint64_t event;   /* sink lttng: the value of struct dp_sink_event.event; 0 with the ring */
+	uint64_t event;   /* sink lttng: the value of struct dp_sink_event.event; a call's entry, which has no counters: the address
+	                     of struct dp_control; else 0 */
 };
 
 /* The control page of this probe's group. A fork child knows nothing else: the counters of probe 0 begin a page after it. */
 #define DP_LOST_OFFSET UINT64_C(4096)
 static inline uint64_t dp_desc_control(const struct dp_probe_desc *desc)
 {
-	return desc->lost - desc->probe * sizeof(struct dp_lost) - DP_LOST_OFFSET;
+	return desc->lost ? desc->lost - desc->probe * sizeof(struct dp_lost) - DP_LOST_OFFSET : desc->event;
 }
 
 /* On the stack of the hit while a probe's helpers run. The emitter uses the offsets: keep them. */
@@ -468,6 +472,7 @@ enum dp_ask_kind {
 	DP_ASK_TID,
 	DP_ASK_CPU,
 	DP_ASK_THREAD, /* base of the fs segment */
+	DP_ASK_PID,    /* in a process of which struct dp_agent does not know it */
 };
 struct dp_ask {
 	uint64_t agent; /* as in struct dp_probe_desc */

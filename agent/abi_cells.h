@@ -27,9 +27,16 @@ struct dp_aggs {
 	uint32_t pairs;   /* offset in a block: struct dp_agg_pair[DP_AGG_PAIRS], or 0 */
 	uint64_t unused;
 };
+#define DP_AGG_BLOCKS_MOST 1024u /* without the shared one */
 struct dp_aggs_head {
 	uint64_t used; /* blocks handed out, the first one included */
 	uint64_t reserved[15];
+	/*
+	 * Blocks of fork children that have ended go to others, with their sums (decision 0037). The tool sets the owner to 0, then the
+	 * bit in `free`; who clears the bit has the block, and then says so.
+	 */
+	uint64_t free[DP_AGG_BLOCKS_MOST / 64];
+	uint64_t owner[DP_AGG_BLOCKS_MOST]; /* pid << 32 | process number; 0: the target, or not known yet */
 };
 #define DP_AGGS_HEAD sizeof(struct dp_aggs_head)
 /* With DP_ID_TID and without by_base the first blocks, 1 << this many, are shared too; the hit's stack address selects one. */

@@ -13,6 +13,10 @@
 struct dp_thread { /* the thread that hit the probe */
 	uint64_t key;
 	uint32_t tid;
+	uint32_t identity;   /* this and the following as in struct dp_agent */
+	uint32_t tid_offset;
+	uint32_t pid;
+	uint64_t process;
 };
 
 struct dp_reservation { /* returned in rax and rdx */
@@ -22,7 +26,18 @@ struct dp_reservation { /* returned in rax and rdx */
 
 /* ---- thread.c: which slot is this thread's --------------------------------------------------- */
 
-struct dp_thread dp_thread_self(const struct dp_agent *agent);
+/*
+ * Reads who hits, all but key and tid, while no signal handler forks: a child that goes on with this hit is told apart by
+ * dp_thread_stays(). False: a fork child whose hits are not recorded.
+ */
+bool dp_thread_begin(struct dp_agent *agent, const struct dp_probe_desc *desc, struct dp_thread *self);
+/* Then key and tid. */
+void dp_thread_name(struct dp_thread *self);
+/* Is this still the process that has begun? After that, what it has entered in the agent's tables is its own. */
+static inline bool dp_thread_stays(const struct dp_agent *agent, const struct dp_thread *self)
+{
+	return __atomic_load_n(&agent->live, __ATOMIC_ACQUIRE) && __atomic_load_n(&agent->process, __ATOMIC_ACQUIRE) == self->process;
+}
 /*
  * The thread's slot, claimed if it has none; NULL if none is left. Its owner may still have to announce itself. Corrects *self if
  * the thread id word of a fork child's thread proves to be its parent's.

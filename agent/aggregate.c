@@ -58,20 +58,38 @@ static bool publish(struct dp_agent *agent, uint64_t key, uint64_t block)
 	return false;
 }
 
-/* The number of an unused block, or nblocks. */
-static uint64_t take(const struct dp_aggs *a)
+/* A block that a process has left, or nblocks. */
+static uint64_t take_free(const struct dp_aggs *a)
 {
 	struct dp_aggs_head *head = (struct dp_aggs_head *)(uintptr_t)a->head;
 
-	for (;;) {
-		uint64_t used = DP_LOAD(&head->used);
+	for (uint64_t i = 0; 64 * i < a->nblocks && i < DP_AGG_BLOCKS_MOST / 64; i++) {
+		for (uint64_t bits; (bits = DP_LOAD(&head->free[i]));) {
+			const uint64_t n = 64 * i + (uint64_t)__builtin_ctzll(bits);
 
-		if (used >= a->nblocks || dp_cmpxchg(&head->used, used, used + 1))
-			return used < a->nblocks ? used : a->nblocks;
+			if (dp_cmpxchg(&head->free[i], bits, bits & (bits - 1)))
+				return n < a->nblocks ? n : a->nblocks;
+		}
 	}
+	return a->nblocks;
 }
 
-/* Takes back what a child has entered in the middle of a hit: stubs do not ask whether the table is the target's. */
+/* The number of an unused block, or nblocks. */
+static uint64_t take(const struct dp_aggs *a, const struct dp_thread *self)
+{
+	struct dp_aggs_head *head = (struct dp_aggs_head *)(uintptr_t)a->head;
+	uint64_t n = take_free(a), used;
+
+	while (n == a->nblocks && (used = DP_LOAD(&head->used)) < a->nblocks) {
+		if (dp_cmpxchg(&head->used, used, used + 1))
+			n = used;
+	}
+	if (n < a->nblocks)
+		DP_STORE(&head->owner[n], self->process ? (uint64_t)self->pid << 32 | self->process : 0);
+	return n;
+}
+
+/* Takes back what a child has entered in the middle of its parent's hit: stubs do not ask whose table it is. */
 static void withdraw(struct dp_agent *agent, uint64_t key)
 {
 	for (uint32_t n = 0; n < REACH; n++) {
@@ -84,42 +102,56 @@ static void withdraw(struct dp_agent *agent, uint64_t key)
 	}
 }
 
-static struct dp_cells forked(const struct dp_probe_desc *desc)
+static void lose_forked(const struct dp_probe_desc *desc)
 {
 	if (desc->lost) /* 0: a call's entry, which counts with its exit */
 		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
-	return (struct dp_cells){0, 0};
+}
+
+static const struct dp_aggs *aggs_of(const struct dp_probe_desc *desc)
+{
+	return &((const struct dp_control *)(uintptr_t)dp_desc_control(desc))->answers;
+}
+
+static struct dp_cells cells_of(struct dp_agent *agent, const struct dp_aggs *a, struct dp_thread *self)
+{
+	uint64_t block;
+	bool room;
+
+	self->key = 0;
+	if (self->identity == DP_ID_TID && !a->by_base)
+		return shared_block(a);
+	if (a->by_base)
+		self->key = dp_thread_base();
+	else
+		dp_thread_name(self);
+	if (!self->key)
+		return shared_block(a);
+	block = find(agent, self->key, &room);
+	if (block)
+		return (struct dp_cells){block, 0};
+	block = room ? take(a, self) : a->nblocks;
+	if (block == a->nblocks || !publish(agent, self->key, block_at(a, block)))
+		return shared_block(a);
+	return (struct dp_cells){block_at(a, block), 0};
 }
 
 struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 {
 	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)desc->agent;
-	const struct dp_aggs copy = agent->answers, *a = &copy; /* a handler may fork in the middle: agent.h */
 	struct dp_thread self;
-	uint64_t block;
-	bool room;
+	struct dp_cells cells;
 
-	__asm__ volatile("" ::: "memory"); /* the copy is made before the next line */
-	if (DP_LOAD(&agent->live) != DP_LIVE)
-		return forked(desc);
-	if (agent->identity == DP_ID_TID && !a->by_base)
-		return shared_block(a);
-	if (a->by_base)
-		self.key = dp_thread_base();
-	else
-		self = dp_thread_self(agent);
-	if (!self.key)
-		return shared_block(a);
-	block = find(agent, self.key, &room);
-	if (block)
-		return (struct dp_cells){block, 0};
-	block = room ? take(a) : a->nblocks;
-	if (block == a->nblocks || !publish(agent, self.key, block_at(a, block)))
-		return shared_block(a);
-	if (DP_LOAD(&agent->live) == DP_LIVE)
-		return (struct dp_cells){block_at(a, block), 0};
-	withdraw(agent, self.key);
-	return forked(desc);
+	for (;;) {
+		if (!dp_thread_begin(agent, desc, &self)) {
+			lose_forked(desc);
+			return (struct dp_cells){0, 0};
+		}
+		cells = cells_of(agent, aggs_of(desc), &self);
+		if (dp_thread_stays(agent, &self))
+			return cells;
+		withdraw(agent, self.key); /* and once more, as the child */
+	}
 }
 
 /* ---- keys -------------------------------------------------------------------------------------- */
@@ -151,8 +183,7 @@ static void fill(struct dp_agg_key *entry, uint64_t mark, uint64_t key, const ui
 
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack)
 {
-	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)desc->agent;
-	const struct dp_aggs copy = agent->answers, *a = &copy;
+	const struct dp_aggs *a = aggs_of(desc);
 	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * MIX >> 32;
 	struct dp_cells cells = dp_agg_cells(desc);
 	struct dp_agg_loss *loss = (struct dp_agg_loss *)(uintptr_t)(cells.at + a->loss);
@@ -200,11 +231,11 @@ void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
 	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte; the frames after it are aligned words */
 
 	*to = (struct dp_cells){0, 0};
-	if (DP_LOAD(&agent->live) != DP_LIVE) {
-		dp_agg_cells(capture->desc); /* counts the loss */
+	if (!dp_thread_begin(agent, capture->desc, &self)) {
+		lose_forked(capture->desc);
 		return;
 	}
-	self = dp_thread_self(agent);
+	dp_thread_name(&self);
 	own.slot = dp_thread_slot(agent, &self);
 	own.cursor = bytes;
 	if (!own.slot) {

@@ -23,6 +23,21 @@ uint64_t dp_thread_base(void)
 	return base;
 }
 
+/*
+ * Of a fork child: the word in struct dp_agent is wiped, until here or its first event. Asks again after writing it: a signal
+ * handler may fork in between.
+ */
+static uint64_t process_id(struct dp_agent *agent)
+{
+	uint32_t pid;
+
+	do {
+		pid = (uint32_t)dp_syscall0(DP_SYS_GETPID);
+		DP_STORE(&agent->pid, pid);
+	} while (pid != (uint32_t)dp_syscall0(DP_SYS_GETPID));
+	return pid;
+}
+
 static struct dp_ask_result load(uint64_t addr, const struct dp_ask *ask)
 {
 	struct dp_ask_result a = {0, 1};
@@ -41,6 +56,8 @@ struct dp_ask_result dp_ask(uint64_t operand, const struct dp_ask *ask)
 		return (struct dp_ask_result){(uint32_t)dp_syscall0(DP_SYS_GETTID), 1};
 	case DP_ASK_CPU:
 		return (struct dp_ask_result){processor(), 1};
+	case DP_ASK_PID:
+		return (struct dp_ask_result){process_id((struct dp_agent *)(uintptr_t)ask->agent), 1};
 	case DP_ASK_THREAD:
 		return (struct dp_ask_result){dp_thread_base(), 1};
 	default:

@@ -139,6 +139,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	struct dp_aggs answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, as a 32.32 fixed-point number */
 	bool bases;       /* with DP_ID_TID: the fs base identifies threads, and rdfsbase reads it */
+	bool follows;     /* fork children count and record as the target does: `pid` and `hits` are known in them */
 	bool flags_shown; /* some probe shows the program's flags: no stub may change them, even where the program does not use
 	                     them */
 };

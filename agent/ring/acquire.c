@@ -16,9 +16,9 @@ struct dp_reservation dp_acquire(const struct dp_probe_desc *desc)
 	struct dp_slot *slot;
 	struct dp_record *record;
 
-	if (DP_LOAD(&agent->live) != DP_LIVE && !dp_follows(agent, desc))
+	if (!dp_thread_begin(agent, desc, &self))
 		return lose(&lost->forked);
-	self = dp_thread_self(agent);
+	dp_thread_name(&self);
 	slot = dp_thread_slot(agent, &self);
 	if (!slot)
 		return lose(&lost->no_slot);

@@ -16,7 +16,7 @@ static bool take_number(struct dp_agent *agent, struct dp_follow *follow)
 	if (agent->process)
 		return true;
 	do {
-		if (number >= DP_PROCESS_NONE - 1)
+		if (number >= DP_TID_MASK)
 			return false;
 	} while (!__atomic_compare_exchange_n(&follow->joined, &number, number + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 	if (dp_cmpxchg(&agent->process, 0, number + 1))

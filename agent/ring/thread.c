@@ -8,7 +8,8 @@
  *
  * How a slot changes owner (tid and state; P = DP_TID_PENDING, S = DP_TID_SUSPECT):
  *
- *   FREE, or DEAD (*) ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread
+ *   FREE, or DEAD (*) ->  mine|P CLAIM  ->  mine|P USED  ->  mine USED             a new thread (a fork child's: its process's
+ *                                                                                  number|P|S CLAIM)
  *   other USED        ->  mine|P USED                    ->  mine USED             same key: the other is gone, its TCB reused
  *   other USED        ->  other|S USED  ->  DEAD                                   by the tool, which looks for `other` in
  *                                                                                  between
@@ -23,18 +24,28 @@
 
 #define REACH 64u /* table entries tried, from the key's own place on */
 
-struct dp_thread dp_thread_self(const struct dp_agent *agent)
+bool dp_thread_begin(struct dp_agent *agent, const struct dp_probe_desc *desc, struct dp_thread *self)
 {
-	struct dp_thread self;
+	do {
+		if (DP_LOAD(&agent->live) != DP_LIVE && !dp_follows(agent, desc))
+			return false;
+		self->process = DP_LOAD(&agent->process);
+		self->pid = DP_LOAD(&agent->pid);
+		self->identity = DP_LOAD(&agent->identity);
+		self->tid_offset = DP_LOAD(&agent->tid_offset);
+	} while (!dp_thread_stays(agent, self));
+	return true;
+}
 
-	if (agent->identity == DP_ID_TID) {
-		self.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
-		self.key = self.tid;
-		return self;
+void dp_thread_name(struct dp_thread *self)
+{
+	if (self->identity == DP_ID_TID) {
+		self->tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
+		self->key = self->tid;
+		return;
 	}
-	__asm__("movq %%fs:0, %0" : "=r"(self.key));
-	__asm__("movl %%fs:(%1), %0" : "=r"(self.tid) : "r"((uint64_t)agent->tid_offset));
-	return self;
+	__asm__("movq %%fs:0, %0" : "=r"(self->key));
+	__asm__("movl %%fs:(%1), %0" : "=r"(self->tid) : "r"((uint64_t)self->tid_offset));
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -52,7 +63,7 @@ static bool own(const struct dp_agent *agent, struct dp_slot *slot, const struct
 		uint32_t tid = (uint32_t)word;
 
 		if (state_of(word) != DP_SLOT_USED || DP_LOAD(&slot->key) != self->key ||
-		    DP_LOAD(&slot->process) != agent->process || !DP_LOAD(&agent->live))
+		    DP_LOAD(&slot->process) != self->process || !dp_thread_stays(agent, self))
 			return false;
 		if ((tid & ~DP_TID_PENDING) == self->tid)
 			return true;
@@ -80,28 +91,29 @@ static struct dp_slot *find_owned(const struct dp_agent *agent, const struct dp_
 	return NULL;
 }
 
-static bool may_claim(const struct dp_agent *agent, const struct dp_slot *slot, enum dp_slot_state state)
+static bool may_claim(const struct dp_slot *slot, enum dp_slot_state state, const struct dp_thread *self)
 {
 	const uint32_t process = DP_LOAD(&slot->process);
 
-	return state == DP_SLOT_FREE || (state == DP_SLOT_DEAD && (process == agent->process || process == DP_PROCESS_NONE));
+	return state == DP_SLOT_FREE || (state == DP_SLOT_DEAD && (process == self->process || process == DP_PROCESS_NONE));
 }
 
-static bool claim(const struct dp_agent *agent, struct dp_slot *slot, const struct dp_thread *self)
+/* False also if a handler has forked in the middle, and the other process was faster: the slot is its parent's. */
+static bool claim(struct dp_slot *slot, const struct dp_thread *self)
 {
-	uint64_t word = DP_LOAD(dp_slot_word(slot));
+	const uint32_t who = self->process ? (uint32_t)self->process | DP_TID_CHILD : self->tid | DP_TID_PENDING;
+	const uint64_t word = DP_LOAD(dp_slot_word(slot)), claimed = dp_slot_pack(who, DP_SLOT_CLAIM);
 
-	if (!may_claim(agent, slot, state_of(word)))
+	if (!may_claim(slot, state_of(word), self))
 		return false;
-	if (!dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_CLAIM)))
+	if (!dp_cmpxchg(dp_slot_word(slot), word, claimed))
 		return false;
 	slot->stack_lo = 0;
 	slot->stack_hi = 0;
-	DP_STORE(&slot->process, (uint32_t)agent->process);
-	DP_STORE(&slot->pid, agent->process ? agent->pid : 0);
+	DP_STORE(&slot->process, (uint32_t)self->process);
+	DP_STORE(&slot->pid, self->process ? self->pid : 0);
 	DP_STORE(&slot->key, self->key);
-	DP_STORE(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED));
-	return true;
+	return dp_cmpxchg(dp_slot_word(slot), claimed, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED));
 }
 
 /* A search that found nothing is repeated only after a slot was given back: threads without a slot must not pay for it. */
@@ -123,7 +135,7 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 	do {
 		freed = DP_LOAD(&control->slots_freed);
 		for (uint32_t i = 0; i < DP_LOAD(&agent->nslots); i++) {
-			if (claim(agent, &slots[i], self))
+			if (claim(&slots[i], self))
 				return &slots[i];
 		}
 	} while (dp_slots_sweep(agent));
@@ -147,7 +159,7 @@ static void give_back(struct dp_agent *agent, struct dp_slot *slot)
 /* Thread ids are small numbers: unshifted, all would hash to the end of the table. */
 static struct dp_thread_entry *entry_at(struct dp_agent *agent, const struct dp_thread *self, uint32_t n)
 {
-	uint64_t key = agent->identity == DP_ID_TID ? self->key << 32 : self->key;
+	uint64_t key = self->identity == DP_ID_TID ? self->key << 32 : self->key;
 	uint64_t index = (key * DP_HASH_MULT) >> (64 - DP_TABLE_BITS);
 
 	return &agent->table[(index + n) & (DP_TABLE_SIZE - 1)];
@@ -220,10 +232,33 @@ static struct dp_slot *publish(struct dp_agent *agent, const struct dp_thread *s
  */
 static void check_word(struct dp_agent *agent, struct dp_thread *self)
 {
-	if (!agent->process || agent->identity == DP_ID_TID || self->tid == (uint32_t)dp_syscall0(DP_SYS_GETTID))
+	if (!self->process || self->identity == DP_ID_TID || self->tid == (uint32_t)dp_syscall0(DP_SYS_GETTID))
 		return;
 	agent->identity = DP_ID_TID;
-	*self = dp_thread_self(agent);
+	self->identity = DP_ID_TID;
+	dp_thread_name(self);
+}
+
+/* What a child has entered in its table in the middle of its parent's hit. */
+static void withdraw(struct dp_agent *agent, const struct dp_thread *self, const struct dp_slot *slot)
+{
+	for (uint32_t n = 0; n < REACH; n++) {
+		struct dp_thread_entry *entry = entry_at(agent, self, n);
+
+		if (entry_slot(entry) != slot)
+			continue;
+		DP_STORE(&entry->key, 0);
+		DP_STORE(&entry->slot, 0);
+	}
+}
+
+static struct dp_slot *publish_own(struct dp_agent *agent, const struct dp_thread *self, struct dp_slot *slot, bool fresh)
+{
+	slot = publish(agent, self, slot, fresh);
+	if (dp_thread_stays(agent, self))
+		return slot;
+	withdraw(agent, self, slot);
+	return NULL;
 }
 
 struct dp_slot *dp_thread_slot(struct dp_agent *agent, struct dp_thread *self)
@@ -237,10 +272,10 @@ struct dp_slot *dp_thread_slot(struct dp_agent *agent, struct dp_thread *self)
 		return NULL;
 	slot = find_owned(agent, self);
 	if (slot)
-		return publish(agent, self, slot, false);
+		return publish_own(agent, self, slot, false);
 	check_word(agent, self);
 	slot = claim_any(agent, self);
-	return slot ? publish(agent, self, slot, true) : NULL;
+	return slot ? publish_own(agent, self, slot, true) : NULL;
 }
 
 /* ---- announcement ---------------------------------------------------------------------------- */
@@ -271,7 +306,7 @@ bool dp_thread_announce(const struct dp_agent *agent, struct dp_slot *slot, cons
 	if (!record)
 		return false;
 	record->tsc = dp_rdtsc();
-	*(uint64_t *)(void *)record->payload = dp_thread_word(agent->process ? agent->pid : 0, self->tid);
+	*(uint64_t *)(void *)record->payload = dp_thread_word(self->process ? self->pid : 0, self->tid);
 	dp_ring_commit(record, size, DP_RECORD_THREAD);
 	dp_cmpxchg(dp_slot_word(slot), dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED),
 	           dp_slot_pack(self->tid, DP_SLOT_USED));

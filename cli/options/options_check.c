@@ -59,7 +59,6 @@ static struct dp_error *check_follow(struct dp_options *o)
 	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
 	                    : o->trace.pending                                            ? "--pending"
 	                    : o->trace.snapshots.on                                       ? "--snapshot"
-	                    : o->trace.asked.what                                         ? "aggregations"
 	                                                                                  : NULL;
 	if (!o->trace.follow)
 		return NULL;

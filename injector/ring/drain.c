@@ -362,10 +362,26 @@ struct reaper {
 	void *data;
 };
 
+static bool is_claimed_by_child(uint64_t word)
+{
+	return word >> 32 == DP_SLOT_CLAIM && ((uint32_t)word & DP_TID_CHILD) == DP_TID_CHILD;
+}
+
+/* While a slot is being claimed, all in it but this word is its last owner's. */
+static struct dp_slot_owner owner_of(const struct dp_lane *lane, uint32_t tid)
+{
+	const uint64_t word = dp_lane_word(lane);
+
+	if (is_claimed_by_child(word))
+		return (struct dp_slot_owner){.process = (uint32_t)word & DP_TID_MASK};
+	if (word >> 32 == DP_SLOT_CLAIM)
+		return (struct dp_slot_owner){.tid = (pid_t)tid};
+	return (struct dp_slot_owner){.process = lane->slot->process, .pid = (pid_t)lane->slot->pid, .tid = (pid_t)tid};
+}
+
 static enum dp_owner_state ask(const struct reaper *r, const struct dp_lane *lane, uint32_t tid)
 {
-	const struct dp_slot_owner owner = {
-	        .process = lane->slot->process, .pid = (pid_t)lane->slot->pid, .tid = (pid_t)tid};
+	const struct dp_slot_owner owner = owner_of(lane, tid);
 
 	if (r->state && owner.process)
 		return r->state(&owner, r->data);
@@ -384,8 +400,7 @@ static void reap(struct dp_drain *d, struct dp_lane *lane, const struct reaper *
 	uint32_t tid = (uint32_t)word & DP_TID_MASK;
 	enum dp_owner_state owner;
 
-	/* While a fork child claims a slot, the slot does not say yet whose it is. */
-	if (state != DP_SLOT_USED && (state != DP_SLOT_CLAIM || r->state))
+	if (state != DP_SLOT_USED && state != DP_SLOT_CLAIM)
 		return;
 	if (!tid || ask(r, lane, tid) == DP_OWNER_LIVES)
 		return;
@@ -412,10 +427,21 @@ static void release(struct dp_drain *d, struct dp_lane *lane, const struct reape
 	__atomic_fetch_add(&d->control->slots_freed, 1, __ATOMIC_RELEASE);
 }
 
+/* A process of which nothing is left will not complete its claim; a thread that has ended counts as if it did. */
+static void reap_claim(struct dp_drain *d, struct dp_lane *lane, const struct reaper *r)
+{
+	if (ask(r, lane, 0) != DP_OWNER_PROCESS_ENDED || !swap_word(lane, dp_lane_word(lane), pack(0, DP_SLOT_CLAIM)))
+		return;
+	__atomic_store_n(&lane->slot->process, DP_PROCESS_NONE, __ATOMIC_RELEASE);
+	dead(d, lane);
+}
+
 static void reap_one(struct dp_drain *d, struct dp_lane *lane, const struct reaper *r)
 {
 	if (dp_lane_word(lane) == pack(0, DP_SLOT_CLAIM)) /* a tool was killed while freeing it */
 		dead(d, lane);
+	else if (is_claimed_by_child(dp_lane_word(lane)))
+		reap_claim(d, lane, r);
 	else if (r->state && dp_lane_word(lane) == pack(0, DP_SLOT_DEAD))
 		release(d, lane, r);
 	else

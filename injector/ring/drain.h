@@ -52,7 +52,7 @@ void dp_drain_reap(struct dp_drain *d, bool (*alive)(pid_t ns_tid, void *data), 
 /* The owner of a slot in a process that is not the target. */
 struct dp_slot_owner {
 	uint32_t process; /* its number (agent/abi.h); 0: the target, of which only the process is asked for */
-	pid_t pid, tid;   /* as the process knows them */
+	pid_t pid, tid;   /* as the process knows them; 0: not known */
 };
 enum dp_owner_state {
 	DP_OWNER_LIVES,

@@ -78,6 +78,7 @@ static void control_init(struct dp_target *t, const struct dp_data_layout *l, si
 	        .target_pid = (uint64_t)t->process.pid,
 	        .target_start = t->process.start_time,
 	};
+	c->answers = t->runtime.answers;
 	if (!t->ahead) {
 		c->pool_first = t->budget.first;
 		c->pool = t->budget.most - t->budget.first;
@@ -129,7 +130,6 @@ static struct dp_error *private_init(struct dp_target *t, const struct dp_data_l
 	agent->nslots = t->options.nslots;
 	agent->slots = data + l->slots;
 	agent->control = data;
-	agent->answers = t->runtime.answers;
 	agent->unwind = tables->size ? tables->addr : 0;
 	return dp_mem_write(&t->process, dp_addr_of(t->in.private.addr), agent, DP_AGENT_TABLE);
 }

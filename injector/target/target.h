@@ -148,6 +148,8 @@ struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size);
 /* Rate of the time stamp counter: ns per tick, fixed point with 32 fractional bits. */
 struct dp_error *dp_aggs_tick(uint64_t *ret) DP_MUST_CHECK;
 void dp_aggs_init(struct dp_target *t);
+/* Gives blocks of fork children that have ended to others, as of the last dp_followers_inspect(). */
+void dp_aggs_reap(struct dp_target *t);
 
 /* ---- followers.c ------------------------------------------------------------------------------------------------------------- */
 

@@ -46,21 +46,6 @@ static struct dp_error *check_stack(const struct dp_session *s, const struct dp_
 	                dp_module_name(site->module));
 }
 
-/* Before it joins, at its first event, a child does not know its pid, and counts no hits. */
-static struct dp_error *check_child(const struct dp_session *s, const struct dp_request *request)
-{
-	bool hits = dp_expr_asks_for(request->when, DP_FACT_HITS);
-	for (size_t i = 0; i < request->fields->n; i++)
-		hits |= dp_expr_asks_for(request->fields->field[i].expr, DP_FACT_HITS);
-	if (s->trace->follow && hits)
-		return dp_error(DP_TAG_FOLLOW, "a fork child counts no hits before its first event: with --follow, neither conditions "
-		                               "nor events can use 'hits'");
-	if (s->trace->follow && dp_expr_asks_for(request->when, DP_FACT_PID))
-		return dp_error(DP_TAG_FOLLOW, "a fork child does not know its pid before its first event: with --follow, conditions "
-		                               "cannot use 'pid' (each event names its process)");
-	return NULL;
-}
-
 static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
@@ -85,8 +70,6 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 	place->refused = check_filter(s, p);
 	if (!place->refused)
 		place->refused = check_stack(s, p, &site);
-	if (!place->refused)
-		place->refused = check_child(s, &request);
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
@@ -250,30 +233,20 @@ static struct dp_error *prepare(struct dp_session *s, struct dp_space *space, st
 	return err;
 }
 
-/* Cells and durations are found by the stack's address, which a child has in common with its parent. */
-static struct dp_error *check_followed(const struct dp_session *s)
-{
-	if (!s->trace->follow)
-		return NULL;
-	if (s->answers && (s->answers->want.words || s->answers->want.pairs))
-		return dp_error(DP_TAG_FOLLOW, "--follow records events only: it has no aggregations, no durations of calls, and no "
-		                               "exits of system calls at places that make many");
-	return dp_target_follow_check(s->target);
-}
-
 static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 {
 	struct dp_runtime runtime = nowhere;
 	uint64_t lost_base = nowhere.agent;
 	planning_fini(p);
 	DP_TRY(dp_session_aggs_begin(s));
-	DP_TRY(check_followed(s));
+	DP_TRY(dp_target_follow_check(s->target));
 	dp_session_aggs_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	runtime.faults = s->trap && !s->no_faults;
 	if (!s->trace->dry_run)
 		DP_TRY(prepare(s, p->space, &runtime, &lost_base));
 	runtime.flags_shown = dp_session_shows_flags(s);
+	runtime.follows = s->trace->follow;
 	if (s->classes)
 		dp_session_sink_runtime(s, &runtime);
 	DP_TRY(dp_planner_create(p->space, &runtime, &p->planner));

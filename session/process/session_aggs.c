@@ -23,10 +23,11 @@ static bool by_stack(const struct dp_asked *a)
 	return a->by && !strcmp(a->by, "backtrace");
 }
 
-enum dp_aggs_group dp_aggs_grouped(const struct dp_asked *a)
+enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace)
 {
+	const struct dp_asked *a = &trace->asked;
 	static const char *const words[] = {[DP_GROUP_PID] = "pid", [DP_GROUP_COMM] = "comm", [DP_GROUP_EXE] = "exe"};
-	for (int i = DP_GROUP_PID; a->by && i <= DP_GROUP_EXE; i++)
+	for (int i = trace->follow ? DP_GROUP_COMM : DP_GROUP_PID; a->by && i <= DP_GROUP_EXE; i++)
 		if (!strcmp(a->by, words[i]))
 			return (enum dp_aggs_group)i;
 	return DP_GROUP_NONE;
@@ -88,7 +89,7 @@ static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool ti
 	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)trace->nprobes : 0, .only = a->what != 0};
 	w.words = a->what ? dp_agg_words(&like) : 0;
 	w.greatest = a->what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : w.words;
-	if (a->by && !dp_aggs_grouped(a))
+	if (a->by && !dp_aggs_grouped(trace))
 		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;
 	if (by_stack(a))
 		w.stack = STACK_DEPTH + 1;
@@ -257,9 +258,9 @@ static bool same_choice(const char *x, const char *y)
 	return x == y || (x && y && !strcmp(x, y));
 }
 
-/* The number of the pair that an exit belongs to. */
+/* Sets the number of the pair that the exit belongs to. */
 static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
-                                  uint16_t *ret)
+                                  struct dp_request *ret)
 {
 	struct dp_session_aggs *a = s->answers;
 	const struct dp_typed *typed = &s->trace->typed[i];
@@ -282,9 +283,10 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 		                                                .fields = &a->none,
 		                                                .pair = (uint16_t)(k + 1),
 		                                                .enters = true,
+		                                                .event = ret->lost - i * sizeof(struct dp_lost) - DP_LOST_OFFSET,
 		                                                .tactics = dp_session_tactics(s, i)});
 	}
-	*ret = (uint16_t)(k + 1);
+	ret->pair = (uint16_t)(k + 1);
 	if (!a->no_entry[k])
 		return NULL;
 	return dp_error(a->no_entry[k]->tag, "the %s entry, which its %s need: %s", typed->call.is ? "call's" : "function's",
@@ -303,7 +305,7 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_ag
 		DP_TRY(dp_session_expr(s, i, a->value, &e));
 	ret->value = e;
 	e = NULL;
-	if (a->by && !by_stack(a) && !dp_aggs_grouped(a))
+	if (a->by && !by_stack(a) && !dp_aggs_grouped(s->trace))
 		DP_TRY(dp_session_expr(s, i, a->by, &e));
 	ret->by = e;
 	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
@@ -320,7 +322,7 @@ struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner
 	if (!a)
 		return NULL;
 	if (is_timed(s, i)) {
-		DP_TRY(find_pair(s, planner, view, i, &request->pair));
+		DP_TRY(find_pair(s, planner, view, i, request));
 		request->slower = s->trace->asked.slower_ns;
 	}
 	if (!s->trace->asked.what)

@@ -20,11 +20,11 @@ struct dp_session_aggs {
 
 enum dp_aggs_group { /* the keys of --by that are the process's own: the tool knows them, so the process counts without keys */
 	             DP_GROUP_NONE,
-	             DP_GROUP_PID, /* as the tool's user sees it, not in the process's pid namespace */
+	             DP_GROUP_PID, /* as the tool's user sees it, not in the process's pid namespace; not where fork children count */
 	             DP_GROUP_COMM,
 	             DP_GROUP_EXE,
 };
-enum dp_aggs_group dp_aggs_grouped(const struct dp_asked *a);
+enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace);
 
 /* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
 struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;

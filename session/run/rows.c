@@ -130,7 +130,7 @@ static const char *group_name(const struct dp_session *s, enum dp_aggs_group by)
 /* The first process of the group that process k belongs to. */
 static size_t group_of(const struct dp_run *run, size_t k)
 {
-	const enum dp_aggs_group by = dp_aggs_grouped(&run->trace->asked);
+	const enum dp_aggs_group by = dp_aggs_grouped(run->trace);
 	if (by == DP_GROUP_NONE || by == DP_GROUP_PID)
 		return by ? k : 0;
 	for (size_t i = 0; i < k; i++)
@@ -219,11 +219,11 @@ static struct dp_agg_row shown_row(struct dp_run *run, const struct dp_rows *a, 
 	const struct dp_probe *p = &run->trace->probe[row->probe];
 	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
 	struct dp_image *image = dp_target_image(s->target);
-	const enum dp_aggs_group by = dp_aggs_grouped(&run->trace->asked);
+	const enum dp_aggs_group by = dp_aggs_grouped(run->trace);
 	const pid_t pid = dp_target_pid(s->target);
 	return (struct dp_agg_row){
 	        .name = p->title ? p->title : p->name,
-	        .pid = frames || by == DP_GROUP_PID || run->nsessions == 1 ? pid : 0,
+	        .pid = frames || by == DP_GROUP_PID || (run->nsessions == 1 && !run->trace->follow) ? pid : 0,
 	        .keyed = row->keyed || by,
 	        .key = by == DP_GROUP_PID ? (uint64_t)pid : row->key,
 	        .word = by == DP_GROUP_COMM || by == DP_GROUP_EXE ? group_name(s, by) : NULL,

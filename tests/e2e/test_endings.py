@@ -62,6 +62,12 @@ class Endings(Case):
             ("--return", "foo", "--hist", "duration"),
             ("--function", "foo", "--count"),
             ("--function", "foo", "--count", "--by", "arg0"),
+            ("--function", "foo", "-t", "regs", "--when", "pid % 2 == 0 && hits % 2", "-f", "json", "-o", "/dev/null", "--follow"),
+            ("--return", "foo", "-t", "duration", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null", "--follow"),
+            ("--return", "foo", "--hist", "duration", "--follow"),
+            ("--function", "foo", "--count", "--follow"),
+            ("--function", "foo", "--count", "--by", "pid", "--follow"),
+            ("--function", "foo", "--count", "--by", "backtrace", "--follow"),
         ):
             with self.subTest(words):
                 t = self.target("handler_forks", 1500)

@@ -57,6 +57,128 @@ class Follow(Case):
         tids = {e["tid"] for e in r.events}
         self.assertEqual(len(tids), 21, "three threads of seven processes")
 
+    def test_condition_on_the_childs_own_pid(self):
+        t = self.family("tree", 50)
+        r = self.follow(t, "--when", "pid % 2 == 0", "-t", "pid")
+        self.assert_ok(r)
+        self.assertEqual((recorded(r), lost(r)), ({pid: n for pid, n in called(t).items() if pid % 2 == 0}, 0))
+        self.assertTrue(all(e["pid"] == e["fields"]["pid"] for e in r.events))
+        t = self.family("tree", 50)
+        r = self.follow(t, "--when", f"pid != {t.pid}")
+        self.assertEqual((recorded(r), lost(r)), ({pid: n for pid, n in called(t).items() if pid != t.pid}, 0))
+
+    def test_hits_are_numbered_over_all_processes(self):
+        t = self.family("tree", 70)
+        r = self.follow(t, "-t", "hits")
+        self.assert_all(t, r)
+        self.assertEqual(sorted(e["fields"]["hits"] for e in r.events), list(range(1, sum(called(t).values()) + 1)))
+        t = self.family("tree", 70)
+        r = self.follow(t, "--when", "hits > 40 && hits % 7 == 0", "-t", "hits")
+        self.assertEqual(sorted(e["fields"]["hits"] for e in r.events), list(range(42, sum(called(t).values()) + 1, 7)))
+
+    def answers(self, t, *words):
+        """The final rows, {key: row}; nothing is lost."""
+        r = self.follow(t, *words, probe=())
+        self.assert_ok(r)
+        self.assertEqual(lost(r), 0, str(r.summary))
+        self.assertEqual(t.process.wait(60), 0, t.output())
+        self.assertEqual(r.summary["recorded"], sum(row["hits"] for row in r.answers if row["final"]))
+        return {row.get("key"): row for row in r.answers if row["final"]}
+
+    def test_counts_are_of_all_processes(self):
+        t = self.family("tree", 3000)
+        rows = self.answers(t, "--count", "--function", "foo")
+        self.assertEqual({k: row["hits"] for k, row in rows.items()}, {None: sum(called(t).values())})
+        self.assertIsNone(rows[None].get("pid"), "no one process's")
+
+    def test_counts_by_process_and_by_thread(self):
+        t = self.family("tree", 200)
+        rows = self.answers(t, "--count", "--by", "pid", "--function", "foo")
+        self.assertEqual({k: row["hits"] for k, row in rows.items()}, called(t))
+        t = self.family("tree", 200)
+        rows = self.answers(t, "--count", "--by", "tid", "--function", "foo")
+        self.assertEqual((len(rows), sum(row["hits"] for row in rows.values())), (21, sum(called(t).values())))
+
+    def test_statistics_of_all_processes(self):
+        t = self.family("tree", 100)
+        rows = self.answers(t, "--sum", "arg0", "--min", "arg0", "--max", "arg0", "--function", "foo")
+        each = [n // 3 for n in called(t).values() for _ in range(3)]
+        row = rows[None]
+        self.assertEqual((row["hits"], row["sum"], row["min"], row["max"]), (sum(each), sum(n * (n - 1) // 2 for n in each), 0, max(each) - 1))
+        t = self.family("tree", 100)
+        rows = self.answers(t, "--max", "hits", "--function", "foo")
+        self.assertEqual(rows[None]["max"], sum(called(t).values()))
+
+    def test_counts_by_backtrace(self):
+        t = self.family("tree", 50)
+        r = self.follow(t, "--count", "--by", "backtrace")
+        self.assert_ok(r)
+        self.assertEqual((sum(row["hits"] for row in r.answers), lost(r)), (sum(called(t).values()), 0), str(r.summary))
+        self.assertEqual(len(r.answers), 4, "threads, and the first thread in each generation")
+
+    def test_counts_after_a_raw_clone(self):
+        for words in (("--function", "foo", "--count"), ("--function", "foo", "--count", "--by", "backtrace"), ("--return", "foo", "--hist", "duration")):
+            t = self.family("raw", 300)
+            r = self.follow(t, *words, probe=())
+            self.assert_ok(r)
+            self.assertEqual((r.summary["recorded"], lost(r)), (sum(called(t).values()), 0), f"{words}: {r}")
+
+    def test_counts_of_many_short_children(self):
+        t = self.family("burst", 1500)
+        rows = self.answers(t, "--count", "--function", "foo")
+        self.assertEqual(rows[None]["hits"], 4500)
+
+    def test_counts_while_it_runs(self):
+        t = self.family("on")
+        p = self.start_attached(t, "--follow", "--function", "foo", "--count", "--by", "pid", "--interval", "50ms")
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: len(children(t.pid)) == 2, what="children")
+        family = [t.pid, *children(t.pid)]
+        wait_until(lambda: all(f'"key":{pid},' in self.said(p) for pid in family), what="rows of each")
+        r = self.finish(p)
+        self.assert_ok(r)
+        total = sum(row["hits"] for row in r.answers if row["final"])
+        self.assertLessEqual(sum(row["hits"] for row in r.answers if not row["final"]), total)
+        self.assertEqual((r.summary["recorded"], lost(r)), (total, 0))
+        for pid in family:
+            self.assert_clean(pid)
+
+    def test_durations_of_each_call_of_each_process(self):
+        t = self.family("tree", 200)
+        started = time.monotonic()
+        r = self.follow(t, "-t", "duration", probe=("--return", "foo"))
+        most = (time.monotonic() - started) * 1e9
+        self.assert_all(t, r)
+        self.assertTrue(all(0 <= e["fields"]["duration"] < most for e in r.events))
+        t = self.family("tree", 200)
+        rows = self.answers(t, "--hist", "duration", "--return", "foo")
+        self.assertEqual(rows[None]["hits"], sum(called(t).values()))
+        t = self.family("tree", 200)
+        rows = self.answers(t, "--avg", "duration", "--by", "pid", "--return", "foo")
+        self.assertEqual({k: row["hits"] for k, row in rows.items()}, called(t))
+
+    def test_slow_calls_of_each_process(self):
+        t = self.family("tree", 200)
+        r = self.follow(t, "--slower-than", "1ns", "-t", "duration", probe=("--return", "foo"))
+        self.assert_ok(r)
+        self.assertEqual(lost(r), 0)
+        self.assertTrue(all(e["fields"]["duration"] >= 1 for e in r.events))
+        self.assertEqual(set(recorded(r)), set(called(t)))
+        t = self.family("tree", 200)
+        self.assertEqual(self.follow(t, "--slower-than", "1h", probe=("--return", "foo")).events, [])
+
+    def test_call_that_forks_returns_in_its_child_without_a_duration(self):
+        forks = 5 + 5 * 5
+        t = self.family("inside", 5)
+        r = self.follow(t, "-t", "duration", probe=("--return", "spawn"))
+        self.assert_ok(r)
+        self.assertEqual((len(r.events), r.summary["lost"]["unpaired"], lost(r)), (forks, forks, forks), str(r.summary))
+        self.assertEqual(t.process.wait(30), 0, t.output())
+        t = self.family("inside", 5)
+        r = self.follow(t, probe=("--return", "spawn"))
+        self.assert_ok(r)
+        self.assertEqual((len(r.events), lost(r)), (2 * forks, 0))
+
     def test_command_that_dynprobe_starts(self):
         argv, events = self.command("--follow", "--function", "foo", "--", target_path("family"), "tree", 50, "now")
         r = tool(*argv[1:], status=0)
@@ -231,15 +353,6 @@ class Follow(Case):
         self.assertNotIn("followed", r.summary)
 
     def test_refuse_DP_FOLLOW(self):
-        t = self.family("on")
-        for what in (("--when", "pid == 1"), ("-t", "hits"), ("--when", "hits > 3"), ("--return", "foo", "-t", "duration")):
-            r = self.attach(t, "--follow", "--function", "foo", *what, "-d", "0.1")
-            self.assertIn("DP-FOLLOW", r.tags(), str(r))
-            self.assertNotEqual(r.status, 0)
-            self.assertIn("'pid'" if "pid == 1" in what else "'hits'" if "hits" in str(what) else "durations", r.err)
-        self.assert_clean(t.pid)
-
-    def test_plan_says_what_cannot_be_followed(self):
         caged = self.target("caged", ready="CAGED")
         for what in ((), ("--dry-run",)):
             r = tool("--pid", caged.pid, "--follow", "--function", "foo", "--allow-seccomp", *what)
@@ -248,7 +361,7 @@ class Follow(Case):
 
     def test_options_that_exclude_it(self):
         t = self.family("on")
-        for what in (("--count",), ("--pending",), ("--sink", "lttng"), ("--tactic", "jump,trap"), ("--snapshot",)):
+        for what in (("--pending",), ("--sink", "lttng"), ("--tactic", "jump,trap"), ("--snapshot",)):
             r = tool("--pid", t.pid, "--follow", "--function", "foo", *what)
             self.assertEqual(r.returncode, 125, r.stderr)
             self.assertIn("--follow", r.stderr)

@@ -10,6 +10,7 @@
  *   execs N     one child that makes N calls, then executes another program
  *   orphans N   the parent ends at once, its children call on
  *   burst N     N short children, one after the other
+ *   inside N    three generations, each of which calls spawn() N times: that forks, and returns in the child too, which calls on
  *   on          parent and two children call until SIGTERM, which the parent passes on
  */
 #include "target_foo.h"
@@ -185,6 +186,27 @@ static long burst(void)
 	return bad;
 }
 
+TARGET_PROBED pid_t spawn(void)
+{
+	volatile pid_t pid = fork(); /* no tail jump: it returns */
+	return pid;
+}
+
+/* Each child, too, calls foo() three times, so that its own calls are known. */
+static long inside(int generation)
+{
+	long bad = 0;
+	for (long i = 0; generation < GENERATIONS && i < calls; i++) {
+		const pid_t pid = spawn();
+		if (!pid)
+			_exit(inside(generation + 1) != 0);
+		bad += (pid < 0) + await_children();
+	}
+	bad += make_calls(3);
+	say(3);
+	return bad;
+}
+
 static long call_on(void)
 {
 	long bad = 0;
@@ -216,6 +238,8 @@ static long run(const char *mode)
 		return raw();
 	if (!strcmp(mode, "burst"))
 		return burst();
+	if (!strcmp(mode, "inside"))
+		return inside(1);
 	if (!strcmp(mode, "on"))
 		return on();
 	if (!strcmp(mode, "namespace"))

@@ -5,11 +5,12 @@
  * values read from it are bounds-checked.
  */
 #include "injector/ring/clock.h"
-#include "injector/target/target.h"
+#include "injector/target/events/followers.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
-#define BLOCKS_MOST  1024u
+#define BLOCKS_MOST  DP_AGG_BLOCKS_MOST
 #define BLOCKS_LEAST (1u << DP_AGG_SPREAD_BITS)
 #define BLOCKS_BYTES (UINT64_C(256) << 20) /* of address space; a page uses memory when written to */
 #define SECOND_NS    UINT64_C(1000000000)
@@ -144,4 +145,37 @@ bool dp_target_keys(const struct dp_target *t, dp_key_fn each, void *data)
 			if (!each_key(t, block_of(t, b, n) + a->keys + (uint64_t)i * a->key_size, each, data))
 				return false;
 	return true;
+}
+
+/* ---- fork children ------------------------------------------------------------------------------------------------------ */
+
+/* Calls of the block's last process have not returned: the next one's have the same stack addresses. */
+static void forget_calls(struct dp_target *t, uint64_t block)
+{
+	const struct dp_aggs *a = &t->runtime.answers;
+	uint8_t *start = (uint8_t *)block_at(t, block) + a->pairs, *end = start + DP_AGG_PAIRS * sizeof(struct dp_agg_pair);
+	uint8_t *pages = start + (-(uintptr_t)start & (DP_PAGE - 1)), *pages_end = end - ((uintptr_t)end & (DP_PAGE - 1));
+	if (!a->pairs)
+		return;
+	if (t->ahead || madvise(pages, (size_t)(pages_end - pages), MADV_REMOVE)) {
+		memset(start, 0, (size_t)(end - start));
+		return;
+	}
+	memset(start, 0, (size_t)(pages - start));
+	memset(pages_end, 0, (size_t)(end - pages_end));
+}
+
+void dp_aggs_reap(struct dp_target *t)
+{
+	const uint64_t n = t->followers ? nblocks(t) : 0;
+	struct dp_aggs_head *head = (void *)(t->data + (n ? dp_data_layout(t).cells : 0));
+	for (uint64_t b = 0; b + 1 < n; b++) {
+		const uint64_t word = __atomic_load_n(&head->owner[b], __ATOMIC_ACQUIRE);
+		const struct dp_slot_owner owner = {.process = (uint32_t)word, .pid = (pid_t)(word >> 32)};
+		if (!owner.process || dp_followers_state(t, &owner) != DP_OWNER_PROCESS_ENDED)
+			continue;
+		forget_calls(t, b);
+		__atomic_store_n(&head->owner[b], 0, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&head->free[b / 64], UINT64_C(1) << b % 64, __ATOMIC_RELEASE);
+	}
 }

@@ -159,10 +159,8 @@ pid_t dp_followers_outer(struct dp_target *t, pid_t inner)
 	return find_outer(f, inner);
 }
 
-/* `data` is as for the target's own threads; its first member is the target. */
-static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *data)
+enum dp_owner_state dp_followers_state(const struct dp_target *t, const struct dp_slot_owner *owner)
 {
-	const struct dp_target *t = *(const struct dp_target *const *)data;
 	struct dp_followers *f = t->followers;
 	if (!owner->process)
 		return t->gone ? DP_OWNER_PROCESS_ENDED : owner->tid ? DP_OWNER_ENDED : DP_OWNER_LIVES;
@@ -173,9 +171,15 @@ static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *
 			return has_thread(&f->item[i], owner) ? DP_OWNER_LIVES : DP_OWNER_ENDED;
 	}
 	for (size_t i = 0; i < f->n; i++)
-		if (!f->item[i].process && inner_of(&f->item[i]) == owner->pid)
+		if (!f->item[i].process && (!owner->pid || inner_of(&f->item[i]) == owner->pid))
 			return DP_OWNER_LIVES;
 	return DP_OWNER_PROCESS_ENDED;
+}
+
+/* `data` is as for the target's own threads; its first member is the target. */
+static enum dp_owner_state owner_state(const struct dp_slot_owner *owner, void *data)
+{
+	return dp_followers_state(*(const struct dp_target *const *)data, owner);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */

@@ -62,6 +62,7 @@ static void reap(struct dp_target *t)
 	list_living(&l);
 	dp_followers_inspect(t);
 	dp_drain_reap(t->drain, thread_alive, &l);
+	dp_aggs_reap(t);
 	free(l.ns.tid);
 }
 

@@ -17,15 +17,15 @@ static uint64_t word(const struct dp_slot *slot)
 	return *dp_slot_word((struct dp_slot *)slot);
 }
 
-static struct dp_thread thread_of(uint64_t key, uint32_t tid)
+static struct dp_thread thread_of(const struct dp_debug_ctx *w, uint64_t key, uint32_t tid)
 {
-	return (struct dp_thread){.key = key, .tid = tid};
+	return (struct dp_thread){.key = key, .tid = tid, .identity = w->agent->identity};
 }
 
 /* The announced slot for this key and tid. */
 static struct dp_slot *get(struct dp_debug_ctx *w, uint64_t key, uint32_t tid)
 {
-	struct dp_thread t = thread_of(key, tid);
+	struct dp_thread t = thread_of(w, key, tid);
 	struct dp_slot *slot = dp_thread_slot(w->agent, &t);
 
 	if (slot)
@@ -128,7 +128,7 @@ Test(thread, suspected_owner_takes_its_slot_back)
 	uint64_t suspect = dp_slot_pack(100 | DP_TID_SUSPECT, DP_SLOT_USED);
 
 	*dp_slot_word(slot) = suspect;
-	struct dp_thread t = thread_of(0x7f0000001000, 100);
+	struct dp_thread t = thread_of(w, 0x7f0000001000, 100);
 	cr_expect_eq(dp_thread_slot(w->agent, &t), slot);
 	cr_expect_neq(word(slot), suspect);
 	cr_expect(dp_thread_announce(w->agent, slot, &t));

@@ -13,6 +13,7 @@
 
 struct home { /* state and cells, with the layout of a process */
 	struct dp_agent agent;
+	struct dp_aggs answers;
 	struct dp_aggs_head head;
 	uint64_t block[2][4096 + 2 * DP_AGG_PAIRS];
 };
@@ -55,12 +56,12 @@ static void make_home(uint64_t at, enum who who)
 	world.rt.agent = (uint64_t)&home->agent;
 	world.rt.cells = (uint64_t)&answer_thunk;
 	world.rt.tick_ns = UINT64_C(3) << 31; /* 1.5 */
-	home->agent.answers = (struct dp_aggs){.head = (uint64_t)&home->head};
-	home->agent.answers.size = sizeof(home->block[0]);
-	home->agent.answers.nblocks = 1;
-	home->agent.answers.pairs = 4096 * 8;
-	home->agent.answers.loss = 4000 * 8;
-	world.rt.answers = home->agent.answers;
+	home->answers = (struct dp_aggs){.head = (uint64_t)&home->head};
+	home->answers.size = sizeof(home->block[0]);
+	home->answers.nblocks = 1;
+	home->answers.pairs = 4096 * 8;
+	home->answers.loss = 4000 * 8;
+	world.rt.answers = home->answers;
 	answer_block = (uint64_t)home->block[who == SHARED];
 	answer_shared = who == SHARED;
 	answer_asked = 0;
@@ -279,7 +280,7 @@ static struct probe entry;
 
 static struct dp_agg_pair *pair_at(uint64_t rsp)
 {
-	struct dp_agg_pair *pairs = (void *)((uint8_t *)home->block[0] + home->agent.answers.pairs);
+	struct dp_agg_pair *pairs = (void *)((uint8_t *)home->block[0] + home->answers.pairs);
 	return &pairs[rsp >> 4 & (DP_AGG_PAIRS - 1)];
 }
 
@@ -309,7 +310,7 @@ static void run_at(const struct probe *p, uint64_t rsp)
 
 static const struct dp_agg_loss *loss(void)
 {
-	return (const struct dp_agg_loss *)(const void *)((uint8_t *)home->block[0] + home->agent.answers.loss) + WORLD_PROBE;
+	return (const struct dp_agg_loss *)(const void *)((uint8_t *)home->block[0] + home->answers.loss) + WORLD_PROBE;
 }
 
 Test(answer, a_return_finds_the_entry_at_its_stack_address_once)

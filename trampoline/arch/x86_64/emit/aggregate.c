@@ -438,7 +438,8 @@ struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct 
                                      struct dp_stub *ret)
 {
 	struct stub s = {.rt = rt, .req = req};
-	struct dp_probe_desc desc = {.agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site};
+	struct dp_probe_desc desc = {
+	        .agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site, .event = req->event};
 	if (!rt->answers.head)
 		return dp_error(DP_TAG_INTERNAL, "an aggregating probe has no cells");
 	stub_init(&s, out, at);

@@ -80,10 +80,12 @@ struct dp_view dp_frame_view(uint64_t rip, unsigned room)
 void dp_frame_count(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint64_t counter)
 {
 	static const uint8_t setne_al[] = {0x0f, 0x95, 0xc0}, lock_xadd_rax_rdx[] = {0xf0, 0x48, 0x0f, 0xc1, 0x02};
-	dp_asm_mov_const(a, rt->agent + offsetof(struct dp_agent, live), DP_RDX);
-	dp_asm_mov_const(a, 0, DP_RAX);
-	dp_asm_alu_imm(a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RDX, 0));
-	dp_asm_data(a, setne_al, sizeof(setne_al));
+	dp_asm_mov_const(a, rt->follows ? 1 : 0, DP_RAX);
+	if (!rt->follows) {
+		dp_asm_mov_const(a, rt->agent + offsetof(struct dp_agent, live), DP_RDX);
+		dp_asm_alu_imm(a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RDX, 0));
+		dp_asm_data(a, setne_al, sizeof(setne_al));
+	}
 	dp_asm_mov_store(a, 8, DP_RAX, dp_rm_reg(DP_RCX));
 	dp_asm_mov_const(a, counter, DP_RDX);
 	dp_asm_data(a, lock_xadd_rax_rdx, sizeof(lock_xadd_rax_rdx));

@@ -21,8 +21,8 @@ void dp_frame_restore(struct dp_asm *a, unsigned room);
 bool dp_frame_gates_near(const struct dp_asm *a, const struct dp_request *req);
 struct dp_view dp_frame_view(uint64_t rip, unsigned room);
 /*
- * Counts a hit and stores the number of hits, including this one, in the view's `hits`. A fork child does not count: it shares
- * the word with its parent. Leaves a duration that the view has in rax; changes rax, rcx, rdx and flags.
+ * Counts a hit and stores the number of hits, including this one, in the view's `hits`. A fork child shares the word with
+ * its parent, and only counts if it is followed. Leaves a duration that the view has in rax; changes rax, rcx, rdx and flags.
  */
 void dp_frame_count(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint64_t counter);
 

@@ -135,6 +135,20 @@ static void emit_time(struct dp_expr_code *c)
 	dp_asm_alu_store(c->a, DP_ALU_OR, 8, DP_RDX, dp_rm_reg(DP_RAX));
 }
 
+/* In a fork child the word is 0 until the agent is asked. */
+static void emit_pid(struct dp_expr_code *c)
+{
+	struct dp_label known = dp_asm_label(c->a);
+	dp_asm_mov_const(c->a, c->rt->agent + offsetof(struct dp_agent, pid), DP_RAX);
+	dp_asm_mov_load(c->a, 4, dp_rm_mem(DP_RAX, 0), DP_RAX);
+	if (!c->rt->follows)
+		return;
+	dp_asm_test(c->a, 4, DP_RAX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(c->a, DP_CC_NE, known);
+	ask_for(c, DP_ASK_PID);
+	dp_asm_bind(c->a, known);
+}
+
 static void emit_kept(struct dp_expr_code *c, int32_t word)
 {
 	if (!word)
@@ -146,8 +160,7 @@ void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact)
 {
 	switch (fact) {
 	case DP_FACT_PID:
-		dp_asm_mov_const(c->a, c->rt->agent + offsetof(struct dp_agent, pid), DP_RAX);
-		dp_asm_mov_load(c->a, 4, dp_rm_mem(DP_RAX, 0), DP_RAX);
+		emit_pid(c);
 		break;
 	case DP_FACT_TID:
 		if (c->rt->identity == DP_ID_SELF)
