@@ -11,7 +11,10 @@
  * is the sum over all blocks. The last block is shared by all threads that have none, and is only changed by locked instructions.
  *
  *   header  struct dp_aggs_head
- *   block   nblocks + 1 of them: cells of each probe | keys (--by) | struct dp_agg_loss of each probe | pairs
+ *   block   nblocks + 1 of them: cells of each probe | keys (--by) | struct dp_agg_loss of each probe
+ *
+ * The calls in progress of a block (pairs) are not in it, but in the private region behind struct dp_agent, as far from each other as
+ * blocks are. So a fork child, even one that a signal handler made in the middle of a hit, neither reads nor changes its parent's.
  *
  * A cell is changed by one instruction, or by cmpxchg, so hits of a signal handler in between are not lost.
  */
@@ -24,7 +27,7 @@ struct dp_aggs {
 	uint32_t keys;    /* offset in a block: nkeys entries of key_size bytes */
 	uint32_t key_size;
 	uint32_t nkeys;   /* a power of two, or 0 */
-	uint32_t pairs;   /* offset in a block: struct dp_agg_pair[DP_AGG_PAIRS], or 0 */
+	uint32_t pairs;   /* distance from a block to its struct dp_agg_pair[DP_AGG_PAIRS], or 0; the shared block has none */
 	uint64_t unused;
 };
 #define DP_AGG_BLOCKS_MOST 1024u /* without the shared one */

@@ -165,9 +165,10 @@ static bool is_private(const struct dp_target *t, uint64_t addr, uint64_t size)
 	return m && m->end.v - addr >= size && !m->inode && m->write && !m->shared;
 }
 
-static bool find_private(struct dp_resident *s, uint64_t addr)
+/* `named`: its size as the control page has it, or 0. */
+static bool find_private(struct dp_resident *s, uint64_t addr, uint64_t named)
 {
-	const uint64_t size = dp_page_up(sizeof(struct dp_agent));
+	const uint64_t least = dp_page_up(sizeof(struct dp_agent)), size = named > least ? dp_page_down(named) : least;
 	uint64_t live = 0;
 	if (!is_private(s->target, addr, size))
 		return false;
@@ -181,7 +182,7 @@ static struct dp_error *without_control(struct dp_resident *s, enum dp_group_kin
 {
 	for (size_t i = 0; i < s->in.nregions && !s->in.private.mapped; i++)
 		if (s->in.region[i].prot & PROT_WRITE)
-			find_private(s, s->in.region[i].addr + s->in.region[i].size);
+			find_private(s, s->in.region[i].addr + s->in.region[i].size, 0);
 	if (s->in.live)
 		return dp_error(DP_TAG_DAMAGED, "the control page of an earlier dynprobe in process %d has been overwritten",
 		                s->target->process.pid);
@@ -236,7 +237,7 @@ static bool is_view(const struct dp_resident *s)
 static struct dp_error *with_control(struct dp_resident *s, enum dp_group_kind *kind)
 {
 	DP_TRY(dp_resident_get(s, 0, &s->control, sizeof(s->control)));
-	find_private(s, s->data + s->data_size);
+	find_private(s, s->data + s->data_size, s->control.private_size);
 	if (is_view(s))
 		return NULL;
 	DP_TRY(check_control(s));

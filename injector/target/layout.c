@@ -19,7 +19,7 @@
 #define FAR_HIGH   UINT64_C(0x500000000000)
 #define NEAR_LOW   UINT64_C(0x10000000)
 #define NEAR_HIGH  UINT64_C(0x7f000000)
-#define NEAR_MOST  (UINT64_C(512) << 20)
+#define NEAR_MOST  (UINT64_C(704) << 20)
 #define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only the used part is mapped */
 
 struct dp_data_layout dp_data_layout(const struct dp_target *t)
@@ -45,10 +45,16 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	}
 	uint64_t cells;
 	dp_aggs_layout(t, &cells);
-	l.cells = end;
-	l.rings = end = dp_page_up(end + cells);
-	l.size = end + (uint64_t)o->nslots * o->ring_size;
+	l.rings = end;
+	l.cells =
+	        dp_page_up(end + (uint64_t)o->nslots * o->ring_size); /* last: its calls are at a fixed distance, in `private` */
+	l.size = dp_page_up(l.cells + cells);
 	return l;
+}
+
+uint64_t dp_private_size(const struct dp_target *t)
+{
+	return dp_page_up(sizeof(struct dp_agent)) + dp_page_up(dp_aggs_private(t));
 }
 
 uint64_t dp_trap_region_size(const struct dp_target *t)
@@ -118,7 +124,7 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 	r[DP_REGION_TEXT] = (struct dp_region){.size = dp_page_up(agent_size), .prot = PROT_READ | PROT_EXEC};
 	r[DP_REGION_TABLES] = (struct dp_region){.size = t->options.need_unwind ? TABLES_MAX : 0, .prot = PROT_READ};
 	r[DP_REGION_DATA] = (struct dp_region){.size = dp_data_layout(t).size, .prot = PROT_READ | PROT_WRITE};
-	t->in.private = (struct dp_region){.size = dp_page_up(sizeof(struct dp_agent)), .prot = PROT_READ | PROT_WRITE};
+	t->in.private = (struct dp_region){.size = dp_private_size(t), .prot = PROT_READ | PROT_WRITE};
 	r[DP_REGION_TRAP] = (struct dp_region){.size = dp_trap_region_size(t), .prot = PROT_READ | PROT_WRITE, .copied = true};
 	uint64_t text = r[DP_REGION_TEXT].size, tables = r[DP_REGION_TABLES].size, data = r[DP_REGION_DATA].size, base;
 	const uint64_t trap = r[DP_REGION_TRAP].size;

@@ -81,14 +81,16 @@ static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
 
 static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 {
-	static const char name[] = DP_MEMFD_NAME;
 	struct dp_region *r = &t->in.private;
+	const struct dp_private_note note = {DP_MEMFD_NAME, r->size};
 	int64_t got;
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
-	/* At once: the name identifies the region as ours if we are killed before the memfd exists. */
-	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), name, sizeof(name)));
+	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), &note, sizeof(note)));
 	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
 	                      &got));
+	/* Each thread uses a few pages of its part. Kernels without huge pages refuse. */
+	if (r->size > dp_page_up(sizeof(struct dp_agent)))
+		DP_TRY(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_NOHUGEPAGE}, &got));
 	return dp_tsc_check(t, b);
 }
 

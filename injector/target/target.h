@@ -132,6 +132,15 @@ struct dp_data_layout { /* offsets inside the data region, bytes */
 uint64_t dp_trap_region_size(const struct dp_target *t);
 /* Layout of the data region. It has one site per probe plus DP_OWN_SITES, so it is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
+uint64_t dp_private_size(const struct dp_target *t);
+/*
+ * Written into the private region at once, after its first word: it identifies the region as ours if we are killed before the memfd
+ * exists. The name is also what the memfd is made with.
+ */
+struct dp_private_note {
+	char name[16];
+	uint64_t size; /* of the region */
+};
 /* Chooses which regions a core file of the target includes. Call when their sizes are known. */
 void dp_layout_cores(struct dp_installation *in);
 
@@ -145,6 +154,8 @@ struct dp_error *dp_target_fit(struct dp_target *t) DP_MUST_CHECK;
 
 /* Layout of a block, and in *size the size of all blocks; .head is not set. */
 struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size);
+/* What they need behind struct dp_agent: the calls in progress. */
+uint64_t dp_aggs_private(const struct dp_target *t);
 /* Rate of the time stamp counter: ns per tick, fixed point with 32 fractional bits. */
 struct dp_error *dp_aggs_tick(uint64_t *ret) DP_MUST_CHECK;
 void dp_aggs_init(struct dp_target *t);

@@ -8,11 +8,11 @@
 #include "injector/target/events/followers.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #define BLOCKS_MOST  DP_AGG_BLOCKS_MOST
 #define BLOCKS_LEAST (1u << DP_AGG_SPREAD_BITS)
 #define BLOCKS_BYTES (UINT64_C(256) << 20) /* of address space; a page uses memory when written to */
+#define PAIRS_BYTES  (DP_AGG_PAIRS * sizeof(struct dp_agg_pair))
 #define SECOND_NS    UINT64_C(1000000000)
 
 static uint64_t line_up(uint64_t n)
@@ -23,6 +23,12 @@ static uint64_t line_up(uint64_t n)
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want)
 {
 	t->cells = *want;
+}
+
+/* Each block uses its memory at once, or addresses are limited. */
+static bool is_scarce(const struct dp_target *t)
+{
+	return t->ahead || t->limits.address.most != UINT64_MAX || t->limits.data.most != UINT64_MAX;
 }
 
 struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size)
@@ -38,18 +44,25 @@ struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size)
 	end = line_up(end + (uint64_t)a.key_size * a.nkeys);
 	a.loss = (uint32_t)end;
 	end = line_up(end + t->nprobes * sizeof(struct dp_agg_loss));
-	if (w->pairs) {
-		a.pairs = (uint32_t)end;
-		end += DP_AGG_PAIRS * sizeof(struct dp_agg_pair);
-	}
+	if (w->pairs && end < PAIRS_BYTES)
+		end = PAIRS_BYTES;
 	a.size = end;
 	a.nblocks = (uint32_t)(BLOCKS_BYTES / end < BLOCKS_LEAST  ? BLOCKS_LEAST
 	                       : BLOCKS_BYTES / end > BLOCKS_MOST ? BLOCKS_MOST
 	                                                          : BLOCKS_BYTES / end);
-	if (t->ahead && a.nblocks > 2 * t->limits.threads + BLOCKS_LEAST) /* each block uses its memory at once */
+	if (is_scarce(t) && a.nblocks > 2 * t->limits.threads + BLOCKS_LEAST)
 		a.nblocks = 2 * t->limits.threads + BLOCKS_LEAST;
 	*size = DP_AGGS_HEAD + (a.nblocks + 1) * a.size;
+	if (w->pairs)
+		a.pairs = (uint32_t)(dp_page_up(*size) - DP_AGGS_HEAD + dp_page_up(sizeof(struct dp_agent)));
 	return a;
+}
+
+uint64_t dp_aggs_private(const struct dp_target *t)
+{
+	uint64_t unused;
+	const struct dp_aggs a = dp_aggs_layout(t, &unused);
+	return a.pairs ? (a.nblocks - 1) * a.size + PAIRS_BYTES : 0;
 }
 
 struct dp_error *dp_aggs_tick(uint64_t *ret)
@@ -149,22 +162,6 @@ bool dp_target_keys(const struct dp_target *t, dp_key_fn each, void *data)
 
 /* ---- fork children ------------------------------------------------------------------------------------------------------ */
 
-/* Calls of the block's last process have not returned: the next one's have the same stack addresses. */
-static void forget_calls(struct dp_target *t, uint64_t block)
-{
-	const struct dp_aggs *a = &t->runtime.answers;
-	uint8_t *start = (uint8_t *)block_at(t, block) + a->pairs, *end = start + DP_AGG_PAIRS * sizeof(struct dp_agg_pair);
-	uint8_t *pages = start + (-(uintptr_t)start & (DP_PAGE - 1)), *pages_end = end - ((uintptr_t)end & (DP_PAGE - 1));
-	if (!a->pairs)
-		return;
-	if (t->ahead || madvise(pages, (size_t)(pages_end - pages), MADV_REMOVE)) {
-		memset(start, 0, (size_t)(end - start));
-		return;
-	}
-	memset(start, 0, (size_t)(pages - start));
-	memset(pages_end, 0, (size_t)(end - pages_end));
-}
-
 void dp_aggs_reap(struct dp_target *t)
 {
 	const uint64_t n = t->followers ? nblocks(t) : 0;
@@ -174,7 +171,6 @@ void dp_aggs_reap(struct dp_target *t)
 		const struct dp_slot_owner owner = {.process = (uint32_t)word, .pid = (pid_t)(word >> 32)};
 		if (!owner.process || dp_followers_state(t, &owner) != DP_OWNER_PROCESS_ENDED)
 			continue;
-		forget_calls(t, b);
 		__atomic_store_n(&head->owner[b], 0, __ATOMIC_RELAXED);
 		__atomic_fetch_or(&head->free[b / 64], UINT64_C(1) << b % 64, __ATOMIC_RELEASE);
 	}

@@ -66,11 +66,11 @@ struct dp_error *dp_leftover_descriptors(struct dp_target *t, dp_leftover_fn fou
 /* The state right after mapping.c has written the name. */
 static bool just_made(struct dp_target *t, const struct dp_map *m)
 {
-	static const char name[16] = DP_MEMFD_NAME;
+	const struct dp_private_note note = {DP_MEMFD_NAME, m->end.v - m->start.v};
 	struct dp_agent *agent = calloc(1, sizeof(*agent)), *none = calloc(1, sizeof(*none));
 	bool is = agent && none && dp_mem_read(&t->process, m->start, agent, sizeof(*agent)) == sizeof(*agent);
 	if (is) {
-		memcpy((char *)none + sizeof(uint64_t), name, sizeof(name));
+		memcpy((char *)none + sizeof(uint64_t), &note, sizeof(note));
 		is = !memcmp(agent, none, sizeof(*agent));
 	}
 	free(agent);
@@ -80,12 +80,12 @@ static bool just_made(struct dp_target *t, const struct dp_map *m)
 
 struct dp_region dp_leftover_private(struct dp_target *t)
 {
-	const uint64_t size = dp_page_up(sizeof(struct dp_agent));
+	const uint64_t least = dp_page_up(sizeof(struct dp_agent));
 	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
 		const struct dp_map *m = dp_image_map(t->image, i);
-		if (m->inode || !m->write || m->shared || m->exec || m->end.v - m->start.v != size || !just_made(t, m))
+		if (m->inode || !m->write || m->shared || m->exec || m->end.v - m->start.v < least || !just_made(t, m))
 			continue;
-		return (struct dp_region){.addr = m->start.v, .size = size, .mapped = true};
+		return (struct dp_region){.addr = m->start.v, .size = m->end.v - m->start.v, .mapped = true};
 	}
 	return (struct dp_region){0};
 }
