@@ -33,6 +33,7 @@ static void fill(struct dp_agent *agent, struct dp_control *control)
 	agent->tid_offset = control->follow.tid_offset;
 	agent->unwind = control->follow.unwind;
 	agent->nslots = control->nslots;
+	agent->exhausted = 0; /* its parent's, if a handler has forked in the middle of a search */
 	agent->slots = (uint64_t)(uintptr_t)control + control->slots_offset;
 	agent->control = (uint64_t)(uintptr_t)control;
 	DP_STORE(&agent->live, DP_JOINED);

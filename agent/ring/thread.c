@@ -139,7 +139,8 @@ static struct dp_slot *claim_any(struct dp_agent *agent, const struct dp_thread 
 				return &slots[i];
 		}
 	} while (dp_slots_sweep(agent));
-	DP_STORE(&agent->exhausted, freed + 1);
+	if (dp_thread_stays(agent, self))
+		DP_STORE(&agent->exhausted, freed + 1);
 	return NULL;
 }
 

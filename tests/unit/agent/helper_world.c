@@ -141,7 +141,7 @@ static struct dp_reservation fast_path(const struct dp_agent *a, uint32_t reserv
 	if (a->identity != DP_ID_SELF || DP_LOAD(&entry->key) != key)
 		return (struct dp_reservation){NULL, NULL};
 	slot = (struct dp_slot *)(uintptr_t)DP_LOAD(&entry->slot);
-	if (DP_LOAD(&slot->tid) != *tcb_word(a->tid_offset))
+	if (!slot || DP_LOAD(&slot->tid) != *tcb_word(a->tid_offset))
 		return (struct dp_reservation){NULL, NULL};
 	pos = DP_LOAD(&slot->head);
 	if (pos + reserve > DP_LOAD(&slot->limit) || !dp_cmpxchg_local(&slot->head, pos, pos + reserve))

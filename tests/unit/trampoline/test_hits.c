@@ -90,6 +90,20 @@ Test(hits, are_not_counted_in_a_fork_child)
 	world_destroy();
 }
 
+/* Followed, it counts from its first hit on, before it has joined. */
+Test(hits, are_counted_in_a_fork_child_that_is_followed)
+{
+	begin(false);
+	world.rt.follows = true;
+	world.agent->live = 0;
+	nodes[3].value = 7; /* hits % 3 == 7: no hit is recorded */
+	probe_place(&probe, 0, NULL);
+	for (unsigned i = 0; i < HITS; i++)
+		hit();
+	cr_expect_eq(world.lost.hits, HITS);
+	world_destroy();
+}
+
 /* Without a counter word, `hits` cannot be compiled. */
 Test(hits, without_a_counter_do_not_compile)
 {

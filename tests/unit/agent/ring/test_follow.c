@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fork children that record in slots of their own. */
+#include "tests/unit/agent/step.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>
@@ -237,4 +238,57 @@ Test(follow, signal_handlers_hit_while_a_child_joins)
 		cr_assert_eq(world_lost(w), 0);
 		world_destroy(w);
 	}
+}
+
+/* ---- a signal handler forks in the middle ------------------------------------------------------------------------------------
+ */
+
+static void acquire(void)
+{
+	const struct dp_reservation r = dp_acquire(&w->desc[0]);
+
+	if (r.record)
+		dp_ring_commit(r.record, w->desc[0].reserve, 0);
+}
+
+static bool table_has_foreign_slots(void)
+{
+	for (unsigned i = 0; i < DP_TABLE_SIZE; i++) {
+		const struct dp_slot *slot = (const struct dp_slot *)(uintptr_t)w->agent->table[i].slot;
+
+		if (slot && w->agent->table[i].key && slot->process != w->agent->process)
+			return true;
+	}
+	return false;
+}
+
+static int after_the_fork(void)
+{
+	int bad = table_has_foreign_slots();
+
+	bad |= (world_hits(w, 3) != 3) << 1;
+	return bad | table_has_foreign_slots() << 2 | (w->agent->process != 1) << 3;
+}
+
+/* The thread's first hit. Its process and its child both go on, and from then on each uses slots of its own. */
+Test(follow, handler_forks_after_any_instruction_of_a_first_hit)
+{
+	int status = -1;
+	unsigned n = 0;
+
+	for (bool more = true; more;) {
+		pid_t child = -1;
+		set_up(6, true);
+		more = step_fork(++n, acquire, &child);
+		if (!child)
+			_exit(after_the_fork());
+		if (more) {
+			cr_assert_eq(waitpid(child, &status, 0), child);
+			cr_assert_eq(status, 0, "at instruction %u: status 0x%x", n, status);
+			cr_assert_eq(world_hits(w, 3), 3);
+			cr_assert(!table_has_foreign_slots(), "at instruction %u", n);
+		}
+		world_destroy(w);
+	}
+	cr_expect_gt(n, 100);
 }

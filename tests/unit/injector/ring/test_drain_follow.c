@@ -15,6 +15,7 @@ static struct dp_drain *d;
 static enum dp_owner_state answer; /* about all but the target's threads, which live */
 static unsigned hits;
 static pid_t pid, tid;
+static struct dp_slot_owner asked; /* the last one */
 
 static bool lives(pid_t ns_tid, void *data)
 {
@@ -26,6 +27,7 @@ static bool lives(pid_t ns_tid, void *data)
 static enum dp_owner_state state(const struct dp_slot_owner *owner, void *data)
 {
 	(void)data;
+	asked = *owner;
 	return owner->process ? answer : DP_OWNER_LIVES;
 }
 
@@ -119,13 +121,33 @@ Test(drain_follow, ring_of_an_ended_thread_waits_for_its_process)
 	tear_down();
 }
 
-/* A slot that is being claimed still names its former owner. */
-Test(drain_follow, claim_is_never_reaped)
+/* A slot that is being claimed still names its former owner, here process 1. */
+Test(drain_follow, claim_of_the_target_is_not_its_former_owners)
 {
 	set_up(1);
 	cr_assert_null(dp_drain_run(d, true, see, NULL));
 	*dp_slot_word(&w->slots[0]) = dp_slot_pack(4711 | DP_TID_PENDING, DP_SLOT_CLAIM);
 	reap_as(DP_OWNER_PROCESS_ENDED);
 	cr_expect_eq(word(0), dp_slot_pack(4711 | DP_TID_PENDING, DP_SLOT_CLAIM));
+	tear_down();
+}
+
+Test(drain_follow, claim_of_a_process_is_free_for_all_after_its_end)
+{
+	const uint64_t claim = dp_slot_pack(2 | DP_TID_CHILD, DP_SLOT_CLAIM);
+
+	set_up(1);
+	cr_assert_null(dp_drain_run(d, true, see, NULL));
+	*dp_slot_word(&w->slots[0]) = claim;
+	reap_as(DP_OWNER_LIVES);
+	cr_expect_eq(word(0), claim);
+	reap_as(DP_OWNER_ENDED);
+	cr_expect_eq(word(0), claim);
+	reap_as(DP_OWNER_PROCESS_ENDED);
+	cr_expect_eq(asked.process, 2);
+	cr_expect_eq(asked.pid, 0, "that is its former owner's");
+	cr_expect_eq(word(0), dp_slot_pack(0, DP_SLOT_DEAD));
+	cr_assert_eq(world_hits(w, 1), 1);
+	cr_expect_eq(w->slots[0].process, 0, "taken by the target");
 	tear_down();
 }
