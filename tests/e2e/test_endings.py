@@ -74,6 +74,16 @@ class Endings(Case):
                 harness.tool("--pid", t.pid, "-q", "-d", 1, *words, status=0)
                 self.assertEqual(t.process.wait(60), 0, t.output())
 
+    def test_no_duration_is_wrong_if_handlers_fork(self):
+        """A child that goes on with its parent's hit has the same stack addresses: it would find and change its parent's calls."""
+        for words in ((), ("--follow",)):
+            with self.subTest(words):
+                r = self.dynprobe("--return", "foo", "--max", "duration", "--min", "duration", *words, "--", harness.target_path("handler_forks"), 1500)
+                self.assert_ok(r)
+                row = r.answers[-1]
+                self.assertGreaterEqual(row["min"], 0)
+                self.assertLess(row["max"], 60e9, "a call takes no minute, and no time in the future")
+
     def test_fork_child_outlives_the_probes(self):
         """Children share the stubs' memory: it must stay valid for them when the parent's probes are removed and installed again."""
         t = self.target("forker")
