@@ -110,8 +110,7 @@ enum dp_slot_state {
 #define DP_TID_PENDING UINT32_C(0x80000000) /* the owner must first announce itself, with a DP_RECORD_THREAD */
 #define DP_TID_SUSPECT UINT32_C(0x40000000) /* the tool thinks that the owner is gone */
 #define DP_TID_MASK UINT32_C(0x3fffffff)
-/* While a fork child claims a slot, the slot's process is not written yet: its number is in place of the thread's id. */
-#define DP_TID_CHILD (DP_TID_PENDING | DP_TID_SUSPECT)
+#define DP_TID_CHILD (DP_TID_PENDING | DP_TID_SUSPECT) /* CLAIM by a fork child: its process's number, not a thread's id */
 
 /* A thread as records name it; pid 0: of the target itself. */
 static inline uint64_t dp_thread_word(uint32_t pid, uint32_t tid)
@@ -389,8 +388,7 @@ struct dp_probe_desc {
 	uint16_t probe;
 	uint16_t stack_words; /* aggregation by backtrace: words before a key's cells */
 	uint64_t site;    /* address of the probed instruction */
-	uint64_t event;   /* sink lttng: the value of struct dp_sink_event.event; a call's entry, which has no counters: the address
-	                     of struct dp_control; else 0 */
+	uint64_t event;   /* sink lttng: dp_sink_event.event; a call's entry (lost is 0): address of struct dp_control; else 0 */
 };
 
 /* The control page of this probe's group. A fork child knows nothing else: the counters of probe 0 begin a page after it. */
