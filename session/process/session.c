@@ -239,7 +239,8 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	uint64_t lost_base = nowhere.agent;
 	planning_fini(p);
 	DP_TRY(dp_session_aggs_begin(s));
-	DP_TRY(dp_target_follow_check(s->target));
+	if (s->trace->follow)
+		DP_TRY(dp_target_follow_check(s->target));
 	dp_session_aggs_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	runtime.faults = s->trap && !s->no_faults;
