@@ -148,12 +148,14 @@ struct dp_slot {
 	uint64_t room;       /* usable bytes from the ring's start, at most mask + 1; DP_ROOM_HELD */
 	uint64_t reserved1[1];
 	/* line 2: the unwinder's */
-	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0 */
+	uint64_t cache;     /* address in the target of this slot's pc -> row cache (DP_UNWIND_CACHE entries), or 0; the unwinder's
+	                       own stack follows (agent/unwind/apart.h) */
 	uint64_t settled;     /* nothing below it is written any more: what is not committed there was abandoned */
 	uint64_t settled_tid; /* thread of the announcement that wrote `settled` */
 	uint32_t process;   /* the owner's number. Written before the state becomes USED, as is pid */
 	uint32_t pid;       /* the owner's getpid(); 0: the target */
-	uint64_t reserved2[4];
+	uint64_t apart;     /* 1: a hit of the thread uses that stack */
+	uint64_t reserved2[3];
 };
 _Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
 
@@ -349,7 +351,7 @@ struct dp_control {
 	uint64_t sites_offset; /* struct dp_site_entry[nsites] */
 	uint64_t slots_offset; /* struct dp_slot[nslots] */
 	uint64_t rings_offset; /* nslots rings of ring_size bytes each */
-	uint64_t cache_offset; /* nslots unwind caches, or 0 */
+	uint64_t cache_offset; /* nslots times DP_APART_TOP bytes: unwind caches and stacks; or 0 */
 	uint64_t private_addr, private_size; /* target address of struct dp_agent */
 	uint64_t slots_freed; /* how many times a slot became DEAD */
 	/* Resident probes. */
@@ -488,6 +490,7 @@ struct dp_ask {
 #define DP_SYM_READ "dp_agent_read"           /* size bytes at addr */
 #define DP_SYM_STRING "dp_agent_string"       /* NUL-terminated bytes at addr */
 #define DP_SYM_BACKTRACE "dp_agent_backtrace" /* unwinds from capture->regs */
+#define DP_SYM_APART "dp_agent_backtrace_apart" /* the same, on a stack of the slot's */
 #define DP_SYM_PARK "dp_agent_park"           /* waits for a snapshot; appends its id (8 bytes), or 0 without one */
 /* void finish(struct dp_capture *rdi): returns the unused end of the reservation, if nothing follows it, and commits. */
 #define DP_SYM_FINISH "dp_agent_finish"

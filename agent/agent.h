@@ -82,6 +82,7 @@ struct dp_reservation dp_acquire(const struct dp_probe_desc *desc);
 DP_EXPORT void dp_agent_read(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_backtrace_apart(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_finish(struct dp_capture *capture);
 
 /* ---- memory.c: gcc calls these for struct copies and initializers ---------------------------- */

@@ -124,7 +124,7 @@ bool dp_tactic_find(const char *name, enum dp_tactic *ret);
 
 struct dp_runtime { /* addresses of the agent's parts in the target, now or once mapped */
 	uint64_t agent; /* struct dp_agent */
-	uint64_t acquire, read, string, backtrace, park, finish, ask;
+	uint64_t acquire, read, string, backtrace, apart, park, finish, ask;
 	enum dp_identity identity;
 	uint32_t tid_offset;
 	/* Sink lttng: entry points of agent/sink.h; all 0 with the ring. */
@@ -262,6 +262,7 @@ struct dp_request { /* one probe to place */
 	bool enters;
 	bool only_paired; /* a hit without a known entry does not belong to this probe, and is no loss */
 	uint64_t slower;
+	bool small_stack; /* the code has too little stack for the unwinder, which uses one of its own (runtime.apart) */
 };
 #define DP_PAIR_MAX 65535u
 

@@ -110,6 +110,7 @@ static bool claim(struct dp_slot *slot, const struct dp_thread *self)
 		return false;
 	slot->stack_lo = 0;
 	slot->stack_hi = 0;
+	slot->apart = 0;
 	DP_STORE(&slot->process, (uint32_t)self->process);
 	DP_STORE(&slot->pid, self->process ? self->pid : 0);
 	DP_STORE(&slot->key, self->key);

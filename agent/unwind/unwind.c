@@ -10,7 +10,14 @@
  * other unwind_step.c does one frame, and the run continues. A nested hit in a signal handler may use the same slot at any point:
  * shared data is one word at a time, working data is local. Stack used, with all callees: about 650 bytes.
  */
+#include "agent/unwind/apart.h"
 #include "agent/unwind/unwind_walk.h"
+
+_Static_assert(DP_APART_CACHE == DP_UNWIND_CACHE * sizeof(uint64_t) && DP_APART_TOP % 64 == 0, "the stack follows the cache");
+_Static_assert(offsetof(struct dp_capture, cursor) == DP_CAPTURE_CURSOR && offsetof(struct dp_capture, slot) == DP_CAPTURE_SLOT &&
+                       offsetof(struct dp_capture, regs) == DP_CAPTURE_REGS && offsetof(struct dp_regs, rip) == DP_REGS_RIP &&
+                       offsetof(struct dp_slot, cache) == DP_SLOT_CACHE && offsetof(struct dp_slot, apart) == DP_SLOT_APART,
+               "apart.S");
 
 static int usable(const struct dp_unwind *u)
 {

@@ -7,6 +7,7 @@
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/resident/resident.h"
 
+#include "agent/unwind/apart.h"
 #include "agent/unwind/unwind.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ bool dp_control_valid(const struct dp_control *c, uint64_t size)
 	       within(c->sites_offset, c->nsites, sizeof(struct dp_site_entry), size) &&
 	       within(c->slots_offset, c->nslots, sizeof(struct dp_slot), size) && c->slots_offset % 8 == 0 &&
 	       within(c->rings_offset, c->nslots, c->ring_size, size) && c->rings_offset % 8 == 0 &&
-	       (!c->cache_offset || within(c->cache_offset, c->nslots, DP_UNWIND_CACHE * sizeof(uint64_t), size)) &&
+	       (!c->cache_offset || within(c->cache_offset, c->nslots, DP_APART_TOP, size)) &&
 	       (!c->kept || kept_valid(c, size));
 }
 

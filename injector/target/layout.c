@@ -5,6 +5,7 @@
  * fixed address.
  */
 #include "agent/trap/trap.h"
+#include "agent/unwind/apart.h"
 #include "agent/unwind/unwind.h"
 #include "injector/target/shared.h"
 
@@ -34,7 +35,7 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	uint64_t end = dp_page_up(l.slots + o->nslots * sizeof(struct dp_slot));
 	if (o->need_unwind) {
 		l.cache = end;
-		end = dp_page_up(end + (uint64_t)o->nslots * DP_UNWIND_CACHE * sizeof(uint64_t));
+		end = dp_page_up(end + (uint64_t)o->nslots * DP_APART_TOP);
 	}
 	if (o->gates) {
 		/*
@@ -159,6 +160,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	        .read = text + agent.read,
 	        .string = text + agent.string,
 	        .backtrace = text + agent.backtrace,
+	        .apart = text + agent.apart,
 	        .park = text + agent.park,
 	        .finish = text + agent.finish,
 	        .ask = text + agent.ask,

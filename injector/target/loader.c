@@ -61,6 +61,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .read = symbol(ehdr, DP_SYM_READ) - base,
 	        .string = symbol(ehdr, DP_SYM_STRING) - base,
 	        .backtrace = symbol(ehdr, DP_SYM_BACKTRACE) - base,
+	        .apart = symbol(ehdr, DP_SYM_APART) - base,
 	        .park = symbol(ehdr, DP_SYM_PARK) - base,
 	        .finish = symbol(ehdr, DP_SYM_FINISH) - base,
 	        .cells = symbol(ehdr, DP_SYM_CELLS) - base,
@@ -79,7 +80,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .trap_called = symbol(ehdr, DP_SYM_TRAP_CALLED) - base,
 	};
 	const uint64_t entry[] = {image.cells,     image.keyed, image.stacked, image.stacked_done,       image.loaded,    image.loaded_state,
-	                          image.acquire,   image.read,   image.string, image.backtrace,
+	                          image.acquire,   image.read,   image.string, image.backtrace, image.apart,
 	                          image.finish,    image.ask,    image.call,   image.loader, image.trap,
 	                          image.trap_restorer, image.trap_syscall, image.trap_state, image.trap_called, image.park};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)

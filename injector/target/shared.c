@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fills the shared memory: agent, stubs, tables, control page, slots. Nothing in the target uses it yet. */
 #include "injector/target/shared.h"
+#include "agent/unwind/apart.h"
 #include "agent/unwind/unwind.h"
 #include "base/cleanup.h"
 #include "injector/ring/drain.h"
@@ -34,7 +35,7 @@ static void slots_init(struct dp_target *t, const struct dp_data_layout *l)
 		slot[i].room = t->ahead ? size : 0;
 		slot[i].base = data + l->rings + i * size;
 		slot[i].mask = size - 1;
-		slot[i].cache = l->cache ? data + l->cache + (uint64_t)i * DP_UNWIND_CACHE * sizeof(uint64_t) : 0;
+		slot[i].cache = l->cache ? data + l->cache + (uint64_t)i * DP_APART_TOP : 0;
 	}
 }
 

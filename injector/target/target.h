@@ -264,7 +264,7 @@ struct dp_agent_image {
 	uint64_t cells, keyed, stacked, stacked_done;
 	const uint8_t *bytes;
 	size_t size;
-	uint64_t acquire, read, string, backtrace, park, finish, ask;
+	uint64_t acquire, read, string, backtrace, apart, park, finish, ask;
 	uint64_t call, loader; /* of the LTTng sink */
 	uint64_t trap, trap_restorer, trap_syscall, trap_state, trap_called;
 	uint64_t loaded, loaded_state; /* for loaded libraries (agent/loaded.S) */

@@ -29,14 +29,12 @@
 #define WORD     8u
 #define INT3     0xcc
 
-struct table {
-	struct dp_span s;
-	uint64_t n;            /* number of functions */
-	uint64_t names, pairs; /* offsets */
-	uint64_t records;      /* base of the records' offsets */
-	uint64_t text;         /* base of the starts */
-	unsigned width;        /* size of a start, bytes */
-};
+/* In a record of Go 1.18 and later, from its start. */
+#define STEPS    16u
+#define FLAGS_18 37u
+#define FLAGS_20 41u
+#define TOPFRAME 1u
+#define SPWRITE  2u
 
 bool dp_gopclntab_find(const struct dp_elf *elf, struct dp_span *ret)
 {
@@ -48,7 +46,7 @@ bool dp_gopclntab_find(const struct dp_elf *elf, struct dp_span *ret)
 	return false;
 }
 
-static bool number(const struct table *t, uint64_t at, unsigned width, uint64_t *ret)
+static bool number(const struct dp_gopclntab *t, uint64_t at, unsigned width, uint64_t *ret)
 {
 	*ret = 0;
 	if (at > t->s.size || t->s.size - at < width)
@@ -57,18 +55,18 @@ static bool number(const struct table *t, uint64_t at, unsigned width, uint64_t 
 	return true;
 }
 
-static bool word(const struct table *t, unsigned i, uint64_t *ret)
+static bool word(const struct dp_gopclntab *t, unsigned i, uint64_t *ret)
 {
 	return number(t, WORDS + (uint64_t)i * WORD, WORD, ret) && *ret <= t->s.size;
 }
 
 /* The text's start is an address; in a PIE a relocation writes it. */
-static bool text_start(const struct dp_elf *elf, struct table *t)
+static bool text_start(const struct dp_elf *elf, struct dp_gopclntab *t)
 {
 	return dp_elf_pointer(elf, t->s.vaddr + WORDS + 2 * WORD, &t->text) && dp_elf_executable(elf, t->text);
 }
 
-static bool read_header(const struct dp_elf *elf, struct table *t)
+static bool read_header(const struct dp_elf *elf, struct dp_gopclntab *t)
 {
 	uint64_t magic, shape;
 	if (!number(t, 0, 4, &magic) || !number(t, 4, 4, &shape) || shape >> 24 != WORD || !word(t, 0, &t->n))
@@ -84,14 +82,16 @@ static bool read_header(const struct dp_elf *elf, struct table *t)
 	case MAGIC_18:
 	case MAGIC_20:
 		t->width = 4;
-		return text_start(elf, t) && word(t, 3, &t->names) && word(t, 7, &t->pairs) && word(t, 7, &t->records);
+		t->flags = (magic == MAGIC_20 ? FLAGS_20 : FLAGS_18);
+		return word(t, 6, &t->steps) && text_start(elf, t) && word(t, 3, &t->names) && word(t, 7, &t->pairs) &&
+		       word(t, 7, &t->records);
 	default:
 		return false;
 	}
 }
 
 /* Start of function `i`. For i = n: end of the last function. */
-static bool start_of(const struct table *t, uint64_t i, uint64_t *ret)
+static bool start_of(const struct dp_gopclntab *t, uint64_t i, uint64_t *ret)
 {
 	const uint64_t at = t->pairs + i * 2 * t->width;
 	if (!number(t, at, t->width, ret))
@@ -101,7 +101,7 @@ static bool start_of(const struct table *t, uint64_t i, uint64_t *ret)
 	return true;
 }
 
-static const char *name_of(const struct table *t, uint64_t i, size_t *len)
+static const char *name_of(const struct dp_gopclntab *t, uint64_t i, size_t *len)
 {
 	uint64_t record, name;
 	if (!number(t, t->pairs + (2 * i + 1) * t->width, t->width, &record) || record > t->s.size ||
@@ -126,11 +126,17 @@ static uint64_t without_padding(const struct dp_elf *elf, uint64_t start, uint64
 	return size;
 }
 
+bool dp_gopclntab_open(const struct dp_elf *elf, struct dp_gopclntab *ret)
+{
+	*ret = (struct dp_gopclntab){0};
+	return dp_gopclntab_find(elf, &ret->s) && read_header(elf, ret);
+}
+
 void dp_gopclntab_load(struct dp_symbols *symbols, const struct dp_elf *elf)
 {
-	struct table t = {0};
+	struct dp_gopclntab t;
 	uint64_t start, end;
-	if (!dp_gopclntab_find(elf, &t.s) || !read_header(elf, &t) || !start_of(&t, 0, &start))
+	if (!dp_gopclntab_open(elf, &t) || !start_of(&t, 0, &start))
 		return;
 	for (uint64_t i = 0; i < t.n && start_of(&t, i + 1, &end) && end >= start; i++, start = end) {
 		struct dp_symbol s = {.value = start, .version = "", .type = STT_FUNC, .bind = STB_LOCAL, .code = true};
@@ -141,4 +147,67 @@ void dp_gopclntab_load(struct dp_symbols *symbols, const struct dp_elf *elf)
 		if (s.name && s.size && !dp_symbols_add(symbols, &s))
 			return;
 	}
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------------------------------- */
+
+/* The record of the function that starts at `start`; 0 if there is none. */
+static uint64_t record_of(const struct dp_gopclntab *t, uint64_t start)
+{
+	uint64_t lo = 0, hi = t->n, at, record;
+	while (lo < hi) {
+		const uint64_t mid = lo + (hi - lo) / 2;
+		if (!start_of(t, mid, &at))
+			return 0;
+		if (at == start)
+			return number(t, t->pairs + (2 * mid + 1) * t->width, t->width, &record) ? t->records + record : 0;
+		if (at < start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return 0;
+}
+
+/* A number of Go's encoding/binary: seven bits a byte, the lowest first. */
+static bool varint(const struct dp_gopclntab *t, uint64_t *at, uint32_t *ret)
+{
+	uint64_t byte;
+	*ret = 0;
+	for (unsigned shift = 0; shift < 32; shift += 7) {
+		if (!number(t, (*at)++, 1, &byte))
+			return false;
+		*ret |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Pairs (change of the value, length of the code with that value), from the value -1 on, up to a change by 0 that is not the
+ * first. Changes are zigzag numbers.
+ */
+static void walk_steps(const struct dp_gopclntab *t, uint64_t at, bool outermost, const struct dp_go_pieces *to)
+{
+	uint32_t change, length;
+	int32_t value = -1;
+	for (uint64_t offset = 0; offset < to->size; offset += length) {
+		if (!varint(t, &at, &change) || (!change && offset) || !varint(t, &at, &length) || !length)
+			return;
+		value += (int32_t)(change >> 1 ^ -(change & 1));
+		if (value < 0)
+			return;
+		to->piece(offset, (uint64_t)value, outermost, to->data);
+	}
+}
+
+bool dp_gopclntab_frames(const struct dp_gopclntab *t, uint64_t start, const struct dp_go_pieces *to)
+{
+	const uint64_t record = t->steps ? record_of(t, start) : 0;
+	uint64_t flags, steps;
+	if (!record || !number(t, record + t->flags, 1, &flags) || !number(t, record + STEPS, 4, &steps) || flags & SPWRITE)
+		return false;
+	walk_steps(t, t->steps + steps, flags & TOPFRAME, to);
+	return true;
 }

@@ -6,6 +6,8 @@
  */
 #include "probes/unwind/unwind_bare.h"
 
+#include "probes/elf/gopclntab.h"
+
 #include <stdlib.h>
 
 #define SIZELESS 4096u /* assumed maximal size of a function whose size is unknown */
@@ -19,6 +21,7 @@ struct pairs { /* new pairs, offsets from the segment's start; a `mark` ends a f
 	size_t n, cap;
 	struct dp_unwind_rows *rows; /* to intern rules */
 	uint32_t base;               /* start of the function */
+	struct dp_gopclntab go;      /* steps 0: the file has no such table */
 	bool failed;
 };
 
@@ -45,6 +48,30 @@ static void take_row(uint32_t offset, const struct dp_unwind_row *row, void *dat
 
 	guess.flags = DP_UNWIND_GUESSED; /* a static analysis may be wrong, so the agent does not rely on such rows */
 	add(p, p->base + offset, row->kind ? dp_unwind_rows_intern(p->rows, &guess) : 0, false);
+}
+
+/* Go keeps rbp below the return address in frames that have room for it; nothing that calls Go code needs it. */
+static void take_piece(uint64_t offset, uint64_t pushed, bool outermost, void *data)
+{
+	struct pairs *p = data;
+	struct dp_unwind_row row = {.kind = DP_UNWIND_REG, .reg = 4, .off = (int32_t)pushed + 8, .flags = DP_UNWIND_PLAIN};
+
+	row.rule[DP_UNWIND_RA] = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -1);
+	if (outermost) {
+		row.rule[DP_UNWIND_RA] = DP_UNWIND_RULE(DP_UNWIND_END, 0);
+		row.flags = 0;
+	} else if (pushed >= 8) {
+		row.rule[DP_UNWIND_RBP] = DP_UNWIND_RULE(DP_UNWIND_AT_CFA, -2);
+		row.changed = 1u << DP_UNWIND_RBP;
+	}
+	add(p, p->base + (uint32_t)offset, pushed <= INT32_MAX - 8 ? dp_unwind_rows_intern(p->rows, &row) : 0, false);
+}
+
+static bool take_go(uint64_t start, uint64_t size, struct pairs *p)
+{
+	const struct dp_go_pieces to = {size, take_piece, p};
+
+	return p->go.steps && dp_gopclntab_frames(&p->go, start, &to);
 }
 
 /* The pair of `rows` that applies at `offset`, or -1 before the first one. */
@@ -134,7 +161,8 @@ static void follow_one(struct dp_module *m, uint64_t from, uint64_t to, dp_unwin
 
 	if (!dp_elf_at(m->elf, from, &code) || code.size < to - from)
 		return;
-	follow(code.bytes, to - from, take_row, p);
+	if (!take_go(from, to - from, p))
+		follow(code.bytes, to - from, take_row, p);
 	add(p, p->base + (uint32_t)(to - from), 0, true);
 }
 
@@ -189,6 +217,8 @@ bool dp_unwind_bare(struct dp_module *m, uint64_t start, uint64_t end, dp_unwind
 
 	if (!m->elf || end - start > UINT32_MAX)
 		return true;
+	if (!dp_gopclntab_open(m->elf, &pairs.go))
+		pairs.go.steps = 0;
 	good = follow_all(m, start, end, follow, &pairs) && !pairs.failed && !rows->failed;
 	if (good && pairs.n) {
 		dp_unwind_rows_init(&all);

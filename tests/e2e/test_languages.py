@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests programs in Go and Rust: goroutine stacks are small and are moved, and only the program's own tables describe them."""
 
+import collections
 import os
 import random
 import re
@@ -16,6 +17,9 @@ STACK_CHECK = (b"\x49\x3b\x66\x10", b"\x4c\x8d\x64\x24", b"\x4c\x8d\xa4\x24")  #
 # Called while goroutines run, grow, are stopped and scavenged; each of these functions checks its stack first.
 BUSY = r"runtime\.(mallocgc|growslice|newobject|makeslice|chansend1?|chanrecv[12]?|selectgo|gopark|goready|newproc|deferproc|concatstrings|" \
        r"convTstring|mapaccess\w*|mapassign\w*|gcStart|gcMarkDone|newstack|copystack|morestackc|sweepone)$|(algo|util|sort|strings|bufio|main|src)\.[A-Z]\w*$"
+
+# A goroutine's stack ends at goexit; a thread's own stack at one of the others, some of which change to it.
+STACK_ENDS = {f"runtime.{name}" for name in ("goexit", "rt0_go", "mstart", "mcall", "systemstack", "morestack")}
 
 
 def sections(path):
@@ -43,6 +47,9 @@ class GoProgram:
             name = names + struct.unpack_from("<I", table, functions + offset + 4)[0]
             self.functions[table[name:table.index(b"\0", name)].decode()] = text + entry
 
+    def function_at(self, address):
+        return max((entry, name) for name, entry in self.functions.items() if entry <= address)[1]
+
     def at(self, address, n):
         start, offset, size = self.sections[".text"]
         return self.bytes[offset + address - start:offset + address - start + n] if start <= address < start + size else b""
@@ -68,7 +75,7 @@ class Languages(Case):
         with open(text) as f:
             r = self.dynprobe("-q", *probes, "--", *argv, stdin=f, timeout=300)
         self.assertIn(r.status, status, str(r)[-3000:])
-        self.assertEqual(r.out, plain.stdout)
+        self.assertEqual(r.out, plain.stdout, str(r)[:3000])
         self.assertTrue(plain.stdout)
         hit = [p for p in r.summary["probes"] if p["hits"]]
         self.assertGreaterEqual(len(hit), 5, str(r)[-3000:])
@@ -108,10 +115,25 @@ class Languages(Case):
         self.same_output(self.search(), [w for a in sites for w in ("--probe", f"fzf!{a:#x}")], self.load(30000))
 
     @needs("fzf")
-    def test_DP_SMALL_STACK_for_backtraces_of_goroutines(self):
-        _, probes = self.go_probes("backtrace")
+    def test_go_backtraces(self):
+        program, probes = self.go_probes("backtrace:64")
+        grow = f"fzf!{program.functions['runtime.newstack']:#x}"
+        with open(self.load(2000)) as f:
+            plain = subprocess.run(self.search(), stdin=f, capture_output=True, text=True)
+            f.seek(0)
+            r = self.dynprobe(*probes, "--probe", grow, "--", *self.search(), stdin=f, timeout=300)
+        self.assertEqual(r.out, plain.stdout, str(r)[:3000])
+        self.assertTrue(next(p for p in r.summary["probes"] if p["spec"] == grow)["hits"], "no stack was grown: the test tests nothing")
+        chains = [e["fields"]["backtrace"] for e in r.events if e["fields"]]
+        outermost = collections.Counter(program.function_at(int(chain[-1]["addr"], 16)) for chain in chains)
+        self.assertLessEqual(set(outermost), STACK_ENDS, outermost)
+        self.assertGreater(outermost["runtime.goexit"], 10 * (outermost.total() - outermost["runtime.goexit"]))
+
+    @needs("fzf")
+    def test_DP_SMALL_STACK_for_aggregations_by_backtrace_of_goroutines(self):
+        _, probes = self.go_probes()
         with open(self.load(100)) as f:
-            r = self.dynprobe("-q", *probes[:4], "--", *self.search(), stdin=f)
+            r = self.dynprobe("-q", *probes[:2], "--count", "--by", "backtrace", "--", *self.search(), stdin=f, json_events=False)
         self.assert_refused(r, "DP-SMALL-STACK", "fzf")
 
     @needs("rg")

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent as in a target: the blob's bytes, mapped read-execute, called through its entry points. */
+#include "agent/unwind/apart.h"
+#include "agent/unwind/unwind.h"
 #include "tests/unit/agent/world.h"
 
 #include <criterion/criterion.h>
@@ -282,6 +284,71 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 	cr_expect_eq(*(uint64_t *)c.record->payload, 4);
 	cr_expect_arr_eq(c.record->payload + 8, &value, 8);
 	cr_expect_arr_eq(c.record->payload + 16, "hello\0", 7);
+	world_destroy(w);
+}
+
+/* ---- the unwinder's own stack -----------------------------------------------------------------------------------------------
+ */
+
+static struct dp_capture backtrace_apart(struct dp_debug_ctx *w, struct dp_slot *slot, uint8_t *payload)
+{
+	static const struct dp_op op = {.size = 32};
+	static struct dp_regs regs;
+	static struct dp_capture c;
+	struct machine in = {.flags = 0x202}, out;
+
+	regs.rip = (uintptr_t)backtrace_apart;
+	regs.gpr[4] = (uintptr_t)&in;
+	c = (struct dp_capture){.cursor = payload, .slot = slot, .desc = &w->desc[0], .regs = &regs};
+	in.gpr[7] = (uintptr_t)&c;
+	in.gpr[6] = (uintptr_t)&op;
+	call_with(&in, &out, symbol(DP_SYM_APART), 8);
+	cr_assert_eq(out.gpr[3], in.gpr[3]);
+	cr_assert_eq(out.gpr[5], in.gpr[5]);
+	cr_assert_eq(out.gpr[12], in.gpr[12]);
+	return c;
+}
+
+Test(blob, unwinder_on_its_own_stack_uses_32_bytes_of_the_programs)
+{
+	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_SELF);
+	static uint8_t room[DP_APART_TOP + 64] __attribute__((aligned(64)));
+	struct dp_unwind tables = {.magic = DP_UNWIND_MAGIC, .size = sizeof(tables)};
+	uint8_t payload[300];
+
+	w->agent->unwind = (uintptr_t)&tables;
+	w->slots[0].cache = (uintptr_t)room;
+	memset(room, 0x5a, sizeof(room));
+	struct dp_capture c = backtrace_apart(w, &w->slots[0], payload);
+	cr_expect_eq(c.cursor, payload + 9);
+	cr_expect_eq(payload[0], 1);
+	cr_expect_leq(stack_used(), 32, "%zu bytes", stack_used());
+	cr_expect_neq(room[DP_APART_TOP - 8], 0x5a, "it did not use its own stack");
+	cr_expect_eq(room[DP_APART_TOP], 0x5a, "it wrote above its stack");
+	cr_expect_eq(w->slots[0].apart, 0, "the stack is not free again");
+	world_destroy(w);
+}
+
+Test(blob, unwinder_whose_own_stack_is_taken_records_the_site)
+{
+	struct dp_debug_ctx *w = world_create(2, 16384, DP_ID_SELF);
+	static uint8_t room[DP_APART_TOP] __attribute__((aligned(64)));
+	uint8_t payload[300];
+
+	w->slots[0].cache = (uintptr_t)room;
+	w->slots[0].apart = 1; /* as for a hit in a signal handler that interrupted it */
+	w->slots[1].cache = 0; /* a probe without tables */
+	for (int i = 0; i < 2; i++) {
+		struct dp_capture c = backtrace_apart(w, &w->slots[i], payload);
+		uint64_t pc;
+
+		memcpy(&pc, payload + 1, 8);
+		cr_expect_eq(c.cursor, payload + 9);
+		cr_expect_eq(payload[0], 1);
+		cr_expect_eq(pc, (uintptr_t)backtrace_apart);
+		cr_expect_leq(stack_used(), 32, "%zu bytes", stack_used());
+	}
+	cr_expect_eq(w->slots[0].apart, 1, "it is still the other hit's");
 	world_destroy(w);
 }
 

@@ -358,6 +358,8 @@ static void init_capture(struct stub *s)
 	s->capture.view = dp_frame_view(s->req->site, s->room);
 	s->capture.desc = s->desc;
 	dp_capture_init(&s->capture, s->rt, s->req->fields, taken_guards < DP_ASM_GUARDS ? DP_ASM_GUARDS - taken_guards : 0);
+	if (s->req->small_stack && !s->rt->enter)
+		s->capture.rt.backtrace = s->rt->apart;
 }
 
 static bool is_counted(const struct dp_request *req)
