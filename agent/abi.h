@@ -251,10 +251,7 @@ struct dp_fixup {
 	uint64_t pc, to;
 };
 
-/*
- * A patched site, kept in the target so that a later dynprobe can undo what a killed one left, or work with what one left on
- * purpose.
- */
+/* A patched site, kept in the target so that a later dynprobe can undo what one left when killed, or use what one left on purpose. */
 struct dp_site_entry {
 	uint64_t addr;
 	uint8_t len;
@@ -339,9 +336,7 @@ struct dp_follow { /* what a fork child needs to join */
 struct dp_control {
 	uint64_t magic; /* DP_MAGIC, written last */
 	uint32_t abi;   /* DP_ABI_VERSION */
-	uint32_t nprobes;
-	uint32_t nsites;
-	uint32_t nslots;
+	uint32_t nprobes, nsites, nslots;
 	uint64_t ring_size;
 	uint64_t tool_pid;   /* of the tool that serves this target, in the tool's pid namespace */
 	uint64_t tool_start; /* field 22 of /proc/TOOL/stat, against pid reuse */
