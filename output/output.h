@@ -62,7 +62,8 @@ struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
 
 struct dp_summary_probe {
 	const char *name, *spec;
-	pid_t pid;
+	pid_t pid;           /* 0: a sum over `processes` of a watched program, which have ended */
+	unsigned processes;
 	const char *comm;    /* the process's name, or NULL */
 	pid_t inner_pid; /* in the process's own pid namespace; 0: the same */
 	const char *tactic;  /* NULL if refused */
@@ -91,6 +92,11 @@ struct dp_summary_children {
 	const struct dp_summary_child *left;
 	size_t nleft;
 };
+struct dp_summary_programs { /* of --program: processes that executed one during the run */
+	unsigned started;
+	unsigned late;     /* of them: had begun when they got their probes */
+	unsigned unprobed; /* of them: got none */
+};
 struct dp_summary {
 	const struct dp_summary_probe *probe; /* those of one process are neighbours */
 	size_t n;
@@ -111,6 +117,7 @@ struct dp_summary {
 	const char *session;     /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
 	const struct dp_summary_children *children;   /* NULL: not known */
+	const struct dp_summary_programs *programs;   /* NULL: none were watched */
 	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Probes requested, placed by tactic, refused by reason; hits, losses by cause, longest pauses in us. */

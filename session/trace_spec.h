@@ -70,6 +70,7 @@ struct dp_snapshots_asked { /* of hits (snapshots.h) */
 struct dp_trace_spec {
 	pid_t *pid;
 	size_t npids;
+	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
 	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */

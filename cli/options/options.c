@@ -193,6 +193,7 @@ void dp_options_fini(struct dp_options *o)
 	free(o->trace.probe);
 	free(o->trace.typed);
 	free(o->trace.except.item);
+	free(o->trace.programs.item);
 	free(o->trace.pid);
 	free(o->context);
 	dp_words_free(o->trace.command);

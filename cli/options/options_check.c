@@ -30,8 +30,11 @@ static struct dp_error *check_sink(struct dp_options *o)
 
 static struct dp_error *check_run(const struct dp_options *o)
 {
-	if (!o->trace.npids && !o->trace.command)
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, -c CMD or -- CMD ARGS; see dynprobe --help");
+	if (!o->trace.npids && !o->trace.command && !o->trace.programs.n)
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, --program NAME, -c CMD or -- CMD ARGS; see "
+		                              "dynprobe --help");
+	if (o->trace.programs.n && o->trace.command)
+		return dp_error(DP_TAG_USAGE, "--program and a command exclude each other");
 	if (o->trace.npids && o->trace.command)
 		return dp_error(DP_TAG_USAGE, "running processes (--pid, --cgroup) and a command exclude each other");
 	return NULL;
@@ -69,6 +72,22 @@ static struct dp_error *check_follow(struct dp_options *o)
 	return NULL;
 }
 
+/* Later processes have sessions of their own, which end before the run: what is summed over all of them has no place yet. */
+static struct dp_error *check_programs(struct dp_options *o)
+{
+	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
+	                    : o->trace.pending             ? "--pending"
+	                    : o->trace.snapshots.on        ? "--snapshot"
+	                    : o->trace.asked.what          ? "aggregations"
+	                                                   : NULL;
+	if (!o->trace.programs.n)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--program and %s exclude each other", other);
+	o->trace.sink = DP_SINK_RING;
+	return NULL;
+}
+
 /* Each run searches for the places that make a call; a resident probe has no names for the arguments. */
 static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
 {
@@ -90,6 +109,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
 	DP_TRY(check_follow(o));
+	DP_TRY(check_programs(o));
 	DP_TRY(dp_snapshots_check(verb, o));
 	return dp_aggs_check(verb, o);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes by number, name and control group: --pid 12,14, --pid nginx, --cgroup PATH. */
 #include "base/cleanup.h"
-#include "base/path.h"
 #include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
 #include "cli/processes/containers.h"
+#include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <dirent.h>
@@ -33,45 +33,6 @@ static struct dp_error *add(struct dp_trace_spec *trace, pid_t pid)
 	return NULL;
 }
 
-/* The executable's name, also of one that was replaced while it ran; empty if unknown. */
-static void exe_name(pid_t pid, char *ret, size_t size)
-{
-	static const char gone[] = " (deleted)";
-	char link[32], path[4096];
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	const ssize_t got = readlink(link, path, sizeof(path) - 1);
-	size_t n = got > 0 ? (size_t)got : 0;
-	path[n] = '\0';
-	if (n > strlen(gone) && !strcmp(path + n - strlen(gone), gone))
-		path[n - strlen(gone)] = '\0';
-	snprintf(ret, size, "%s", dp_path_last(path));
-}
-
-/* Its first thread may have ended before the others. */
-static bool has_threads(pid_t pid)
-{
-	struct dp_tids tids;
-	const bool known = dp_proc_tids(pid, &tids);
-	if (known)
-		free(tids.tid);
-	return known && tids.n > 1;
-}
-
-static bool is_program(pid_t pid)
-{
-	struct dp_task_stat stat;
-	return dp_proc_stat(pid, 0, &stat) && !(stat.flags & DP_PF_KTHREAD) && (stat.state != 'Z' || has_threads(pid));
-}
-
-/* By its name in /proc, as pgrep -x, or by its executable's: names in /proc are cut after 15 bytes. */
-static bool is_named(pid_t pid, const char *name)
-{
-	char exe[256], comm[64];
-	exe_name(pid, exe, sizeof(exe));
-	dp_proc_comm(pid, comm, sizeof(comm));
-	return (!strcmp(comm, name) || !strcmp(exe, name)) && is_program(pid);
-}
-
 struct search {
 	struct dp_trace_spec *trace;
 	const char *name;
@@ -82,7 +43,7 @@ struct search {
 static bool add_if_named(pid_t pid, void *data)
 {
 	struct search *s = data;
-	if (pid == getpid() || !is_named(pid, s->name))
+	if (pid == getpid() || !dp_proc_is_named(pid, s->name))
 		return true;
 	s->found = true;
 	s->err = add(s->trace, pid);

@@ -129,6 +129,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_container},
         {"user", 0, "NAME", "the processes of a user, by name or number; repeatable",
          PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_user},
+        {"program", 0, "PATH|NAME",
+         "all processes that run this program, and those that start it while dynprobe runs, with the probes armed before main; "
+         "repeatable",
+         V(RUN), NAMES(trace.programs)},
         {"command", 'c', "CMD", "start CMD, split into words as in a shell, with the probes armed before main; or: -- CMD ARGS",
          V(RUN), .take = take_command},
         {"function", 0, "SPEC",

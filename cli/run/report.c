@@ -3,6 +3,7 @@
 #include "cli/run/trace.h"
 #include "session/process/session_trap.h"
 #include "session/run/snapshots.h"
+#include "session/run/starts.h"
 #include "session/run/summary.h"
 
 #include <inttypes.h>
@@ -62,7 +63,7 @@ void dp_report_refusals(const struct dp_trace *t)
 		for (size_t i = 0, said = 0; i < t->run.trace->nprobes; i++) {
 			const struct dp_probe *p = &t->run.trace->probe[i];
 			const struct dp_session *s = t->run.session[k];
-			if (!s->place[i].refused || (s->place[i].left_out && !t->options->verbose))
+			if (!s->place[i].refused || s->place[i].absent || (s->place[i].left_out && !t->options->verbose))
 				continue;
 			if (p->selected && !t->options->verbose && said++ >= SAID)
 				unsaid++;
@@ -80,11 +81,13 @@ void dp_report_summary(struct dp_trace *t)
 {
 	struct dp_summary_snapshots shots;
 	struct dp_summary_children children;
+	struct dp_summary_programs programs;
 	struct dp_summary sum;
 	if (!dp_run_summary(&t->run, &sum))
 		return;
 	sum.record_dir = t->out.record_dir;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
+	sum.programs = dp_starts_counts(&t->run, &programs) ? &programs : NULL;
 	sum.children = dp_run_children(&t->run, &children) ? &children : NULL;
 	dp_outputs_summary(&t->out, t->options, &sum);
 	if (sum.children)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/status.h"
+#include "session/run/past.h"
 #include "session/run/snapshots.h"
+#include "session/run/starts.h"
+#include "session/run/summary.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,6 +12,12 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static bool is_refused(const struct dp_trace *t, size_t k, size_t i)
+{
+	const struct dp_place *p = &t->run.session[k]->place[i];
+	return p->refused && !p->left_out && (!p->absent || dp_run_is_nowhere(&t->run, k, i));
+}
 
 int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 {
@@ -20,8 +29,11 @@ int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 		return DP_EXIT_FAILURE;
 	for (size_t k = 0; k < t->run.nsessions; k++)
 		for (size_t i = 0; i < t->run.trace->nprobes; i++)
-			if (t->run.session[k]->place[i].refused && !t->run.session[k]->place[i].left_out)
+			if (is_refused(t, k, i))
 				return DP_EXIT_PARTIAL;
+	struct dp_summary_programs programs;
+	if (dp_past_refused(&t->run) || (dp_starts_counts(&t->run, &programs) && programs.unprobed))
+		return DP_EXIT_PARTIAL;
 	if (t->run.unheard || t->run.nmissing)
 		return DP_EXIT_PARTIAL;
 	for (size_t k = 0; k < t->run.nsessions; k++)

@@ -20,6 +20,18 @@ static struct dp_error *open_signals(struct dp_trace *t)
 	return NULL;
 }
 
+static struct dp_error *attach(struct dp_trace *t)
+{
+	DP_TRY(dp_run_attach(&t->run));
+	if (t->run.nsessions)
+		return NULL;
+	if (t->spec.dry_run)
+		return dp_error(DP_TAG_NO_PROCESS, "no process of %s: --dry-run does not wait for one", t->spec.programs.item[0]);
+	if (!t->options->quiet)
+		fprintf(stderr, "dynprobe: waiting for a process of %s; Ctrl-C ends\n", t->spec.programs.item[0]);
+	return dp_run_await(&t->run);
+}
+
 static struct dp_error *open_targets(struct dp_trace *t)
 {
 	const bool command = t->options->trace.command;
@@ -27,7 +39,7 @@ static struct dp_error *open_targets(struct dp_trace *t)
 		DP_TRY(dp_run_launch(&t->run));
 	DP_TRY(open_signals(t));
 	if (!command)
-		DP_TRY(dp_run_attach(&t->run));
+		DP_TRY(attach(t));
 	return dp_signals_watch(t->signal_fd, command ? dp_target_pid(t->run.session[0]->target) : 0);
 }
 
@@ -42,7 +54,7 @@ static struct dp_error *install(struct dp_trace *t)
 		return NULL;
 	if (t->options->verbose)
 		dp_report_plan(t, stderr);
-	if (!placed)
+	if (!placed && !t->run.starts)
 		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target is %s",
 		                t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged");
 	return NULL;
@@ -59,8 +71,12 @@ static void say_where(const struct dp_trace *t)
 		        t->run.why_ring);
 	else
 		fprintf(stderr, "dynprobe: showing events; recording is off (%s); Ctrl-C ends\n", t->run.why_ring);
+	if (t->spec.programs.n)
+		fprintf(stderr, "dynprobe: processes of %s%s are probed when they start\n", t->spec.programs.item[0],
+		        t->spec.programs.n > 1 ? " and the others" : "");
 	if (t->spec.follow)
-		fprintf(stderr, "dynprobe: following fork children; programs that they execute are not probed\n");
+		fprintf(stderr, "dynprobe: following fork children%s\n",
+		        t->run.starts ? ", and the programs that they execute" : "; programs that they execute are not probed");
 }
 
 static struct dp_error *open_outputs(struct dp_trace *t)

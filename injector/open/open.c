@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening, launching and closing a target. */
 #include "injector/loads.h"
+#include "injector/open/adopt.h"
 #include "injector/open/recover.h"
 #include "injector/resident/resident.h"
 #include "injector/ring/clock.h"
@@ -8,6 +9,7 @@
 #include "injector/target/shared.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/filter.h"
+#include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/holds.h"
@@ -123,6 +125,45 @@ struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_opt
 	return err;
 }
 
+static struct dp_error *adopt_held(struct dp_target *t, pid_t pid)
+{
+	DP_TRY(dp_process_inspect(pid, &t->process));
+	t->exit_fd = pidfd_of(pid);
+	DP_TRY(dp_lock(t));
+	DP_TRY(dp_mem_open(&t->process));
+	DP_TRY(dp_check_thread(&t->process, pid));
+	DP_TRY(dp_refuse_shadow_stack(t));
+	if (!dp_filter_readable())
+		DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
+	DP_TRY(dp_filters_check(t));
+	return dp_target_refresh(t);
+}
+
+struct dp_error *dp_target_adopt(struct dp_launch *launch, pid_t pid, const struct dp_target_options *options,
+                                 struct dp_target **ret)
+{
+	struct dp_target *t = NULL;
+	struct dp_error *err = create(options, &t);
+	if (t)
+		t->launch = launch;
+	else
+		dp_launch_destroy(launch);
+	if (!err)
+		err = adopt_held(t, pid);
+	if (err)
+		dp_target_close(t);
+	else
+		*ret = t;
+	return err;
+}
+
+void dp_target_yield(struct dp_target *t)
+{
+	if (t->lock_fd >= 0)
+		close(t->lock_fd);
+	t->lock_fd = -1;
+}
+
 struct dp_error *dp_target_release(struct dp_target *t)
 {
 	if (!t->launch)
@@ -149,6 +190,8 @@ struct dp_target *dp_target_close(struct dp_target *t)
 	struct dp_remove_report ignored;
 	if (!t)
 		return NULL;
+	if (t->launch && dp_launch_is_adopted(t->launch))
+		dp_error_destroy(dp_target_release(t));
 	if (t->launch)
 		abandon_launch(t);
 	dp_error_destroy(dp_target_remove(t, &ignored));

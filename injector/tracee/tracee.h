@@ -185,6 +185,13 @@ struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_
 struct dp_launch; /* opaque: a started command, held before any of its own code runs */
 /* See dp_target_launch(). Held means: ptrace-stopped by us at its entry point, with the registers that the program expects. */
 struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid_t *pid) DP_MUST_CHECK;
+/*
+ * The same for a process that has just executed a program and is at that stop (PTRACE_EVENT_EXEC), traced by the calling thread.
+ * Its loader may run until `until_ns`. Released if this fails; its program then goes on.
+ */
+struct dp_error *dp_launch_adopt(pid_t pid, uint64_t until_ns, struct dp_launch **ret) DP_MUST_CHECK;
+/* Was it adopted? Then its end is not to be its program's. */
+bool dp_launch_is_adopted(const struct dp_launch *l);
 /* Is the executable static (no interpreter)? Then no TLS exists yet. */
 bool dp_launch_is_static(const struct dp_launch *l);
 /* The held thread as a freeze of one, for dp_borrow_begin() and installs; dp_thaw_all() on it releases the command. */

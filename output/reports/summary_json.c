@@ -68,6 +68,8 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	put_number(b, "pid", (uint64_t)p->pid);
 	if (p->inner_pid)
 		put_number(b, "inner_pid", (uint64_t)p->inner_pid);
+	if (p->processes)
+		put_number(b, "processes", p->processes);
 	put_string(b, "state", !p->tactic ? "refused" : p->retired ? "retired" : "placed");
 	put_string(b, "tactic", p->tactic);
 	put_string(b, "tag", p->tag);
@@ -130,6 +132,15 @@ static void put_children(struct dp_buf *b, const struct dp_summary_children *c)
 	dp_put_str(b, "]");
 }
 
+static void put_programs(struct dp_buf *b, const struct dp_summary_programs *p)
+{
+	if (!p)
+		return;
+	put_number(b, "started", p->started);
+	put_number(b, "late", p->late);
+	put_number(b, "unprobed", p->unprobed);
+}
+
 static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)
 {
 	if (!s->by_calls) {
@@ -186,6 +197,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "ended_by", s->ended_by);
 	put_snapshots(&b, s->snapshots);
 	put_children(&b, s->children);
+	put_programs(&b, s->programs);
 	put_processes(&b, s);
 	dp_put_str(&b, ",\"probes\":[");
 	for (size_t i = 0; i < s->n; i++) {

@@ -404,6 +404,19 @@ static void put_children(struct out *o, const struct dp_summary_children *c)
 		dp_buf_printf(&o->b, "            ... and in %zu more\n", c->nleft - LISTED);
 }
 
+static void put_programs(struct out *o, const struct dp_summary_programs *p)
+{
+	if (!p)
+		return;
+	label(o, "", "started");
+	dp_buf_printf(&o->b, "%u process%s", p->started, p->started == 1 ? "" : "es");
+	if (p->late)
+		dp_buf_printf(&o->b, ", %u of them probed late", p->late);
+	if (p->unprobed)
+		put_count(o, BAD, p->unprobed, "not probed");
+	dp_put_str(&o->b, "\n");
+}
+
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 {
 	struct out o = {.color = color};
@@ -421,6 +434,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	put_by_calls(&o, s);
 	put_left(&o, s);
 	put_children(&o, s->children);
+	put_programs(&o, s->programs);
 	put_line(&o, "", "ended by", s->ended_by);
 	put_line(&o, "", "trace", s->record_dir);
 	fwrite(dp_buf_str(&o.b), 1, o.b.len, to);

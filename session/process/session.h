@@ -15,6 +15,7 @@ struct dp_place { /* one probe in one target */
 	bool pending; /* its library is not loaded; in a later session (pending.h): not for this session */
 	struct dp_plan plan;
 	struct dp_error *refused; /* why it is not placed */
+	bool absent;              /* refused, because this program has no such place; another may have it */
 	bool left_out;            /* refused, but only counted: one of many sites of a pattern (patterns.h) */
 	char *retired_why;
 	uint64_t recorded, damaged, unshown; /* unshown: the run had to end at once */
@@ -60,6 +61,7 @@ struct dp_session {
 	struct dp_error *unhooked;     /* why the hook was refused, or NULL */
 	bool kept;                     /* the probes were left: a later command parks the events */
 	struct dp_found old;           /* the resident probe that this session's probe replaces (keep.c) */
+	bool partial;                  /* not every probe must have a place (--follow: a program of several) */
 	bool ended;
 	bool survived; /* its program has ended, and fork children of it are followed */
 	enum dp_watch end;
@@ -77,6 +79,9 @@ struct dp_session {
 struct dp_error *dp_session_open(const struct dp_trace_spec *trace, pid_t pid, struct dp_session **ret) DP_MUST_CHECK;
 /* Starts trace->command and stops it before its first instruction. */
 struct dp_error *dp_session_launch(const struct dp_trace_spec *trace, struct dp_session **ret) DP_MUST_CHECK;
+/* Takes over a process that is held at its entry point: see dp_target_adopt(). */
+struct dp_error *dp_session_adopt(const struct dp_trace_spec *trace, struct dp_launch *launch, pid_t pid,
+                                  struct dp_session **ret) DP_MUST_CHECK;
 /*
  * Finds every probe's site; changes nothing in the target. A probe that names nothing is an error for the whole run, because a
  * run with a typo should not be half done. One of a pattern's probes is refused alone. s->trace may have been replaced since the

@@ -67,7 +67,10 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		}
 		struct dp_error *err = resolve_probe(s, view, i);
 		const bool late = err && may_wait(s, i, err);
-		if (late && s->trace->pending) {
+		if (err && s->partial && (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {
+			s->place[i].refused = err;
+			s->place[i].absent = true;
+		} else if (late && s->trace->pending) {
 			s->place[i].pending = true;
 			dp_error_destroy(err);
 		} else if (err && s->trace->probe[i].selected)

@@ -2,6 +2,7 @@
 /* Opens a session's target, and passes on what the injector reports. */
 #include "session/process/session.h"
 #include "injector/loads.h"
+#include "injector/open/adopt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,22 @@ struct dp_error *dp_session_launch(const struct dp_trace_spec *trace, struct dp_
 		return dp_error_nomem();
 	const struct dp_target_options to = target_options(s);
 	struct dp_error *err = dp_target_launch(trace->command, &to, &s->target);
+	if (err)
+		dp_session_destroy(s);
+	else
+		*ret = s;
+	return err;
+}
+
+struct dp_error *dp_session_adopt(const struct dp_trace_spec *trace, struct dp_launch *launch, pid_t pid, struct dp_session **ret)
+{
+	struct dp_session *s = session_create(trace);
+	if (!s) {
+		dp_launch_destroy(launch);
+		return dp_error_nomem();
+	}
+	const struct dp_target_options to = target_options(s);
+	struct dp_error *err = dp_target_adopt(launch, pid, &to, &s->target);
 	if (err)
 		dp_session_destroy(s);
 	else

@@ -4,7 +4,9 @@
  * thread of a target. After a round with many events the sleep is short, so that rings of busy threads do not overflow.
  */
 #include "session/run/snapshots.h"
+#include "session/run/past.h"
 #include "session/run/run.h"
+#include "session/run/starts.h"
 #include "session/process/pending.h"
 #include "session/process/session_aggs.h"
 #include "session/process/session_trap.h"
@@ -94,7 +96,7 @@ void dp_run_note_losses(struct dp_run *run)
 
 uint64_t dp_run_lost(const struct dp_run *run)
 {
-	uint64_t sum = 0;
+	uint64_t sum = dp_past_lost(run);
 	for (size_t i = 0; i < run->nsessions; i++)
 		for (unsigned p = 0; p < run->trace->nprobes; p++)
 			sum += dp_loss_sum(&run->session[i]->loss[p]);
@@ -161,7 +163,7 @@ static const char *watch_all(struct dp_run *run)
 		if (s->end == DP_WATCH_EXECED)
 			why = "target called exec";
 	}
-	return alive ? NULL : why;
+	return alive || dp_starts_lives(run) ? NULL : why;
 }
 
 static bool is_over(const struct dp_run *run)
@@ -209,11 +211,10 @@ bool dp_run_must_leave(void *data)
 	return run->hurried;
 }
 
-/* Sleeps until the next round, or a signal. */
-static void rest(struct dp_run *run)
+void dp_run_rest(struct dp_run *run)
 {
-	struct pollfd p = {.fd = run->trace->calls->wake_fd, .events = POLLIN};
-	if (poll(&p, 1, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, sleep_ms(run)))) > 0)
+	struct pollfd p[] = {{.fd = run->trace->calls->wake_fd, .events = POLLIN}, {.fd = dp_starts_fd(run), .events = POLLIN}};
+	if (poll(p, 2, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, sleep_ms(run)))) > 0 && p[0].revents)
 		dp_run_interrupted(run);
 }
 
@@ -221,6 +222,7 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 {
 	uint64_t flushed = dp_now_ns();
 	while (!run->ended_by) {
+		dp_starts_round(run);
 		const char *gone = watch_all(run);
 		dp_snapshots_round(run);
 		dp_run_drain(run, false);
@@ -234,8 +236,10 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 		}
 		if (!run->ended_by) /* a signal came while events were shown */
 			run->ended_by = gone ? gone : limits(run);
-		if (!run->ended_by)
-			rest(run);
+		if (!run->ended_by) {
+			dp_starts_reap(run);
+			dp_run_rest(run);
+		}
 	}
 	return NULL;
 }

@@ -19,7 +19,7 @@ struct dp_error *dp_run_add_session(struct dp_run *run, struct dp_session *s)
 /* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
 static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
 {
-	if (run->trace->npids < 2 || err->tag == DP_TAG_INTERRUPTED)
+	if ((run->trace->npids < 2 && !run->trace->programs.n) || err->tag == DP_TAG_INTERRUPTED)
 		return err;
 	struct dp_run_missing *grown = realloc(run->missing, (run->nmissing + 1) * sizeof(*grown));
 	if (!grown)
@@ -40,7 +40,7 @@ static void warn(const struct dp_run *run, const struct dp_run_missing *m)
 /* Fails if no process is left: then the user made a mistake. Otherwise those from `from` on are different from the rest. */
 static struct dp_error *check_missing(struct dp_run *run, size_t from)
 {
-	const bool none = from < run->nmissing && !run->nsessions;
+	const bool none = from < run->nmissing && !run->nsessions && !run->trace->programs.n;
 	for (size_t i = from + none; i < run->nmissing; i++)
 		warn(run, &run->missing[i]);
 	return none ? dp_take(run->missing[from].why, NULL) : NULL;
@@ -53,17 +53,25 @@ static void announce(const struct dp_run *run, const struct dp_session *s)
 		             dp_target_pid(s->target), dp_target_inner_pid(s->target), dp_target_comm(s->target));
 }
 
-struct dp_error *dp_run_open_each(struct dp_run *run)
+struct dp_error *dp_run_open_one(struct dp_run *run, pid_t pid)
 {
 	struct dp_session *s = NULL;
+	for (size_t i = 0; i < run->nsessions; i++)
+		if (dp_target_pid(run->session[i]->target) == pid)
+			return NULL;
+	struct dp_error *err = dp_session_open(run->trace, pid, &s);
+	if (err)
+		return leave_out(run, pid, err);
+	DP_TRY(dp_run_add_session(run, s));
+	announce(run, s);
+	return NULL;
+}
+
+struct dp_error *dp_run_open_each(struct dp_run *run)
+{
 	const size_t before = run->nmissing;
-	for (size_t i = 0; i < run->trace->npids; i++) {
-		struct dp_error *err = dp_session_open(run->trace, run->trace->pid[i], &s);
-		const bool opened = !err;
-		DP_TRY(err ? leave_out(run, run->trace->pid[i], err) : dp_run_add_session(run, s));
-		if (opened)
-			announce(run, s);
-	}
+	for (size_t i = 0; i < run->trace->npids; i++)
+		DP_TRY(dp_run_open_one(run, run->trace->pid[i]));
 	return check_missing(run, before);
 }
 

@@ -7,6 +7,7 @@
 #include "session/run/processes.h"
 #include "session/run/rows.h"
 #include "session/run/snapshots.h"
+#include "session/run/starts.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ void dp_run_init(struct dp_run *run, const struct dp_trace_spec *trace)
 
 void dp_run_fini(struct dp_run *run)
 {
+	dp_starts_fini(run);
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_session_destroy(run->session[i]);
 	free(run->session);
@@ -40,12 +42,31 @@ struct dp_error *dp_run_launch(struct dp_run *run)
 {
 	struct dp_session *s = NULL;
 	DP_TRY(dp_session_launch(run->trace, &s));
-	return dp_run_add_session(run, s);
+	DP_TRY(dp_run_add_session(run, s));
+	return dp_starts_follow(run);
 }
 
 struct dp_error *dp_run_attach(struct dp_run *run)
 {
-	return dp_run_open_each(run);
+	DP_TRY(dp_run_open_each(run));
+	DP_TRY(dp_starts_begin(run, dp_run_open_one));
+	return dp_starts_follow(run);
+}
+
+struct dp_error *dp_run_await(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	const char *first = trace->programs.n ? trace->programs.item[0] : "";
+	run->armed_ns = trace->programs.n ? dp_now_ns() : 0;
+	while (trace->programs.n && !run->nsessions) {
+		if (dp_run_interrupted(run))
+			return dp_error(DP_TAG_INTERRUPTED, "a signal came before a process of %s started", first);
+		if (dp_run_must_leave(run))
+			return dp_error(DP_TAG_NO_PROCESS, "no process of %s started while dynprobe waited", first);
+		dp_run_rest(run);
+		dp_starts_round(run);
+	}
+	return NULL;
 }
 
 /* Replaces patterns by probes, by the functions of the first process that has all of them. */
@@ -58,7 +79,7 @@ static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
 
 static struct dp_error *expand(struct dp_run *run)
 {
-	if (!dp_expands(run->trace))
+	if (!dp_expands(run->trace) || run->trace == &run->expanded.trace)
 		return NULL;
 	DP_TRY(dp_run_each(run, expand_once));
 	run->trace = &run->expanded.trace;
@@ -74,10 +95,34 @@ static struct dp_error *resolve_one(struct dp_run *run, struct dp_session *s)
 	return dp_session_scope(s);
 }
 
-struct dp_error *dp_run_resolve(struct dp_run *run)
+static struct dp_error *resolve_once(struct dp_run *run)
 {
 	DP_TRY(expand(run));
-	return dp_run_each(run, resolve_one);
+	DP_TRY(dp_run_each(run, resolve_one));
+	dp_starts_log_absent(run);
+	return NULL;
+}
+
+/* Is this about the process alone, so that the next one of the program may be probed? */
+static bool is_of_process(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE ||
+	       err->tag == DP_TAG_SECCOMP || err->tag == DP_TAG_TRACED || err->tag == DP_TAG_LOCKED ||
+	       err->tag == DP_TAG_PERMISSION;
+}
+
+struct dp_error *dp_run_resolve(struct dp_run *run)
+{
+	DP_TRY(resolve_once(run));
+	while (run->trace->programs.n && !run->nsessions) {
+		const size_t last = run->nmissing - 1;
+		if (!run->nmissing || !is_of_process(run->missing[last].why))
+			return run->nmissing ? dp_take(run->missing[last].why, NULL)
+			                     : dp_error(DP_TAG_NO_PROCESS, "no process is left");
+		DP_TRY(dp_run_await(run));
+		DP_TRY(resolve_once(run));
+	}
+	return NULL;
 }
 
 static struct dp_error *dry_run_one(struct dp_run *run, struct dp_session *s)
@@ -131,7 +176,7 @@ static void refuse_all(struct dp_session *s, const struct dp_error *why)
 /* Goes on with the others. Consumes the error, or returns it if the process cannot be rid of the probes that it has already. */
 static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, struct dp_error *why)
 {
-	if (run->nsessions < 2 || why->tag == DP_TAG_INTERRUPTED)
+	if ((run->nsessions < 2 && !run->trace->programs.n) || why->tag == DP_TAG_INTERRUPTED)
 		return why;
 	struct dp_error *stays = dp_session_placed(s) ? dp_session_remove(s) : NULL;
 	if (stays) {
@@ -154,6 +199,7 @@ static bool is_blocked_by_old(const struct dp_run *run)
 struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 {
 	*placed = 0;
+	run->resolved = true;
 	if (dp_run_interrupted(run))
 		return dp_error(DP_TAG_INTERRUPTED, "a signal came before the first probe was placed: none was placed");
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
@@ -165,7 +211,8 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 			*placed += dp_session_placed(s) || s->pending;
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}
-	run->armed_ns = dp_now_ns();
+	if (!run->trace->programs.n || !run->armed_ns)
+		run->armed_ns = dp_now_ns();
 	if (is_blocked_by_old(run))
 		return dp_error(DP_TAG_STANDING, "the installed probe leaves no room for another jump at its site");
 	dp_patterns_judge(run);
@@ -174,7 +221,8 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 
 struct dp_error *dp_run_release(struct dp_run *run)
 {
-	DP_TRY(dp_target_release(run->session[0]->target));
+	for (size_t i = 0; i < run->nsessions; i++)
+		DP_TRY(dp_target_release(run->session[i]->target));
 	if (run->trace->command)
 		run->armed_ns = dp_now_ns(); /* it was stopped until now */
 	return NULL;
@@ -206,6 +254,7 @@ static struct dp_error *remove_all(struct dp_run *run)
 
 struct dp_error *dp_run_remove(struct dp_run *run)
 {
+	dp_starts_leave(run);
 	run->leaving = true;
 	run->leave_ns = dp_now_ns();
 	dp_snapshots_leave(run);

@@ -20,6 +20,9 @@ struct dp_run {
 	struct dp_expansion expanded;
 	struct dp_session **session;
 	size_t nsessions;
+	struct dp_starts *starts; /* starts.h; NULL: processes that start are not probed */
+	struct dp_past *past;     /* past.h */
+	bool resolved;            /* dp_run_install() has begun: a process that comes is armed at once */
 	struct dp_run_missing *missing;
 	size_t nmissing;
 	uint64_t start_ns, recorded;
@@ -54,6 +57,9 @@ struct dp_error *dp_run_launch(struct dp_run *run) DP_MUST_CHECK;
  * dp_run_install() has its probes refused.
  */
 struct dp_error *dp_run_attach(struct dp_run *run) DP_MUST_CHECK;
+/* With programs to watch: waits for the first process, if there is none yet. DP_TAG_INTERRUPTED; DP_TAG_NO_PROCESS: time is up.
+ */
+struct dp_error *dp_run_await(struct dp_run *run) DP_MUST_CHECK;
 /* Expands patterns by the functions of the first process that has some for each, and finds every probe's site in each process. */
 struct dp_error *dp_run_resolve(struct dp_run *run) DP_MUST_CHECK;
 /* Plans only. */
@@ -79,6 +85,8 @@ bool dp_run_interrupted(struct dp_run *run);
 bool dp_run_must_leave(void *run);
 /* One round over all sessions; `last`: also incomplete records. */
 void dp_run_drain(struct dp_run *run, bool last);
+/* Sleeps until the next round, a signal, or a process that waits to be probed. */
+void dp_run_rest(struct dp_run *run);
 /* Whether the limit of -n is reached. */
 bool dp_run_has_all(const struct dp_run *run);
 /* Reads the targets' loss counters. */

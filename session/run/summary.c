@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/summary.h"
 
+#include "session/run/past.h"
 #include "session/run/snapshots.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static char *reason_of(const struct dp_place *p)
 	return p->placed ? NULL : strdup("a signal came before this process was reached");
 }
 
-static void fill_probe(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
+void dp_run_summary_row(const struct dp_run *run, const struct dp_session *s, size_t i, struct dp_summary_probe *ret)
 {
 	const struct dp_place *p = &s->place[i];
 	*ret = (struct dp_summary_probe){
@@ -42,6 +43,19 @@ static void fill_probe(const struct dp_run *run, const struct dp_session *s, siz
 	};
 	ret->lost.damaged += p->damaged;
 	ret->lost.other += p->unshown;
+}
+
+bool dp_run_is_nowhere(const struct dp_run *run, size_t k, size_t i)
+{
+	bool found = k > 0 || dp_past_has(run, i);
+	for (size_t other = 0; !found && other < run->nsessions; other++)
+		found = run->session[other]->place && !run->session[other]->place[i].absent;
+	return !found;
+}
+
+static bool has_row(const struct dp_run *run, size_t k, size_t i)
+{
+	return !run->trace->probe[i].reserved && (!run->session[k]->place[i].absent || dp_run_is_nowhere(run, k, i));
 }
 
 /* One row for each probe; one for all of a pattern's. */
@@ -70,7 +84,7 @@ static void add_stops(struct dp_summary_stops *to, uint64_t held_ns, unsigned st
 	to->vain += vain;
 }
 
-static void add_session(const struct dp_session *s, struct dp_summary *sum)
+void dp_run_summary_session(const struct dp_session *s, struct dp_summary *sum)
 {
 	if (s->install.pause_ns > sum->pause_attach_ns)
 		sum->pause_attach_ns = s->install.pause_ns;
@@ -93,9 +107,8 @@ static void add_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->left_why = s->removal.why;
 }
 
-static size_t fill_left(const struct dp_session *s, struct dp_summary_child *ret)
+static size_t fill_left(const struct dp_children *c, struct dp_summary_child *ret)
 {
-	const struct dp_children *c = &s->children;
 	for (size_t i = 0; i < c->nleft; i++)
 		ret[i] = (struct dp_summary_child){.pid = c->left[i].pid,
 		                                   .comm = c->left[i].comm,
@@ -110,14 +123,18 @@ bool dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
 	*ret = (struct dp_summary_children){.asked = run->trace->follow};
 	for (size_t i = 0; i < run->nsessions; i++)
 		n += run->session[i]->children.nleft;
+	n += dp_past_children(run)->nleft;
 	struct dp_summary_child *left = calloc(n + 1, sizeof(*left));
 	if (!left)
 		return false;
 	for (size_t i = 0; i < run->nsessions; i++) {
 		ret->followed += run->session[i]->followed;
 		ret->cleaned += run->session[i]->children.cleaned;
-		ret->nleft += fill_left(run->session[i], &left[ret->nleft]);
+		ret->nleft += fill_left(&run->session[i]->children, &left[ret->nleft]);
 	}
+	ret->followed += dp_past_followed(run);
+	ret->cleaned += dp_past_children(run)->cleaned;
+	ret->nleft += fill_left(dp_past_children(run), &left[ret->nleft]);
 	ret->left = left;
 	return true;
 }
@@ -125,7 +142,7 @@ bool dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 {
 	const size_t each = run->trace->nprobes;
-	struct dp_summary_probe *probe = calloc((run->nsessions + run->nmissing) * each + 1, sizeof(*probe));
+	struct dp_summary_probe *probe = calloc((run->nsessions + run->nmissing) * each + dp_past_nrows(run) + 1, sizeof(*probe));
 	*ret = (struct dp_summary){
 	        .probe = probe,
 	        .attach_ns = run->armed_ns ? run->armed_ns - run->start_ns : 0,
@@ -136,14 +153,16 @@ bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)
 	};
 	if (!probe)
 		return false;
+	dp_past_sum(run, ret);
 	for (size_t k = 0; k < run->nsessions; k++) {
-		add_session(run->session[k], ret);
+		dp_run_summary_session(run->session[k], ret);
 		for (size_t i = 0; i < each; i++)
-			if (!run->trace->probe[i].reserved)
-				fill_probe(run, run->session[k], i, &probe[ret->n++]);
+			if (has_row(run, k, i))
+				dp_run_summary_row(run, run->session[k], i, &probe[ret->n++]);
 	}
 	for (size_t k = 0; k < run->nmissing; k++)
 		ret->n += fill_missing(run, &run->missing[k], &probe[ret->n]);
+	ret->n += dp_past_rows(run, &probe[ret->n]);
 	return true;
 }
 

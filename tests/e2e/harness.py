@@ -356,7 +356,7 @@ class Case(unittest.TestCase):
     def said(self, p):
         """The output of a running dynprobe so far, events too."""
         text = ""
-        for path in (p.err_file.name, p.events):
+        for path in filter(os.path.exists, (p.err_file.name, p.events)):
             with open(path, errors="surrogateescape") as f:
                 text += f.read()
         return text

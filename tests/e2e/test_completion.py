@@ -28,6 +28,8 @@ class Completion(harness.Case):
     def test_options_are_those_of_the_verb(self):
         self.assertEqual(set(self.offers("dynprobe list --")), {"--pid", "--format", "--tactic", "--no-trap", "--verbose", "--help"})
         self.assertIn("--dry-run", self.offers("dynprobe --d"))
+        self.assertEqual(self.offers("dynprobe --prog"), ["--program"])
+        self.assertEqual(self.offers("dynprobe attach --prog"), [])
         self.assertEqual(self.offers("dynprobe list --dry"), [])
 
     def test_tags_are_offered(self):

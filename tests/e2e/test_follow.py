@@ -228,7 +228,7 @@ class Follow(Case):
         t = self.family("execs", 200)
         r = self.follow(t)
         self.assert_all(t, r)
-        self.assertIn("programs that they execute are not probed", r.err)
+        self.assertIn("following fork children", r.err)
 
     def test_more_children_than_rings_one_after_the_other(self):
         t = self.family("burst", 1500)

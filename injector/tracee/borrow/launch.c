@@ -13,7 +13,9 @@
  */
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/auxv.h"
+#include "injector/tracee/proc/inspect.h"
 
 #include "base/cleanup.h"
 
@@ -24,11 +26,16 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#define LET_GO_NS   UINT64_C(100000000)
+#define PLANNING_NS UINT64_C(120000000000) /* debug information may have to be read for the first time */
+
 struct dp_launch {
 	struct dp_process p;
 	struct dp_freeze f; /* has one thread */
 	bool is_static;
-	int failure; /* pipe, carries the errno of exec */
+	bool adopted;
+	uint64_t until_ns; /* when its own code must begin, or DP_FOREVER */
+	int failure;       /* pipe, carries the errno of exec; -1 if adopted */
 	/* while the loader runs: */
 	struct dp_auxv_entry entry;
 	dp_addr trip;
@@ -86,15 +93,23 @@ static struct dp_error *resume(const struct dp_launch *l, int request, int sig)
 	return NULL;
 }
 
+static struct dp_error *too_slow(const struct dp_launch *l, enum dp_stop_kind kind)
+{
+	return dp_error(DP_TAG_UNSTOPPABLE, "process %d (%s) %s before its own code began", l->p.pid, l->p.comm,
+	                kind == DP_STOP_GROUP ? "was stopped by a signal" : "ran code of its libraries for too long");
+}
+
 /* Resumes, passing signals through, up to the next stop of the wanted kind or an exec. */
 static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_stop_kind want, struct dp_stop *ret)
 {
 	int sig = 0;
 	for (;;) {
 		DP_TRY(resume(l, request, sig));
-		*ret = dp_stop_wait(l->p.pid, DP_FOREVER);
+		*ret = dp_stop_wait(l->p.pid, l->until_ns);
 		if (ret->kind == want || ret->kind == DP_STOP_EXEC)
 			return NULL;
+		if (ret->kind == DP_STOP_NONE || (ret->kind == DP_STOP_GROUP && l->adopted))
+			return too_slow(l, ret->kind);
 		if (ret->kind == DP_STOP_EXITED)
 			return ended(l);
 		sig = ret->kind == DP_STOP_SIGNAL ? ret->sig : 0;
@@ -209,7 +224,7 @@ static struct dp_error *hold(struct dp_launch *l)
 	struct dp_held *h = calloc(1, sizeof(*h));
 	if (!h)
 		return dp_error_nomem();
-	*h = (struct dp_held){.tid = l->p.pid, .ns_tid = l->p.pid, .seized = true, .stopped = true, .held_at_ns = dp_now_ns()};
+	*h = (struct dp_held){.tid = l->p.pid, .ns_tid = l->p.ns_pid, .seized = true, .stopped = true, .held_at_ns = dp_now_ns()};
 	l->f = (struct dp_freeze){.thread = h, .n = 1, .begin_ns = h->held_at_ns};
 	return ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) == 0 ? NULL : ended(l);
 }
@@ -240,6 +255,7 @@ struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid
 	if (!l)
 		return dp_error_nomem();
 	l->failure = -1;
+	l->until_ns = DP_FOREVER;
 	strncpy(l->p.comm, argv[0], sizeof(l->p.comm) - 1);
 	struct dp_error *err = start(l, argv);
 	if (err) {
@@ -249,6 +265,51 @@ struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid
 	*ret = l;
 	*pid = l->p.pid;
 	return NULL;
+}
+
+/* The program goes on, from wherever it is. A trip that is still to come has no effect without a tracer. */
+static void let_go(pid_t pid)
+{
+	struct dp_held h = {.tid = pid, .seized = true};
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	if (dp_held_take(&h, dp_stop_sleep(pid, dp_now_ns() + LET_GO_NS)))
+		dp_held_release(&h);
+	else if (!h.exited)
+		dp_late_stop_add(pid);
+}
+
+static struct dp_error *adopt(struct dp_launch *l, pid_t pid)
+{
+	l->p.pid = l->p.alive = pid;
+	DP_TRY(finish_exec(l));
+	DP_TRY(dp_process_inspect(pid, &l->p));
+	DP_TRY(to_entry(l));
+	return hold(l);
+}
+
+struct dp_error *dp_launch_adopt(pid_t pid, uint64_t until_ns, struct dp_launch **ret)
+{
+	struct dp_launch *l = calloc(1, sizeof(*l));
+	if (!l) {
+		let_go(pid);
+		return dp_error_nomem();
+	}
+	dp_watchdog_start();
+	dp_watchdog_limit(DP_WATCHDOG_NS, PLANNING_NS);
+	*l = (struct dp_launch){.failure = -1, .adopted = true, .until_ns = until_ns};
+	struct dp_error *err = adopt(l, pid);
+	if (err) {
+		let_go(pid);
+		dp_launch_destroy(l);
+		return err;
+	}
+	*ret = l;
+	return NULL;
+}
+
+bool dp_launch_is_adopted(const struct dp_launch *l)
+{
+	return l->adopted;
 }
 
 bool dp_launch_is_static(const struct dp_launch *l)
@@ -267,6 +328,8 @@ void dp_launch_destroy(struct dp_launch *l)
 		return;
 	if (l->f.n)
 		dp_thaw_all(&l->f);
+	if (l->adopted)
+		dp_watchdog_stop();
 	free(l->f.thread);
 	if (l->failure >= 0)
 		close(l->failure);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread waits inside execve for the answer to the watch's question. It is seized there, asked to stop, and then let go on.
+ * It stops either way: at PTRACE_EVENT_EXEC, or, if the exec fails after all, on its way out of the call. If it is not the leader
+ * of its process, exec gives it the leader's id.
+ *
+ * Since Linux 6.8 exec opens the program before it takes the lock that ptrace needs. It opens the interpreter of a #! script
+ * after that, and so did older kernels with every program: to seize the thread would be to wait for the exec, which waits for us.
+ * Such an exec is let go first. Seizing then waits until the kernel gives up the lock, on its way to the exec stop, and mostly
+ * comes in time for that stop; if not, the process is late. SEIZE_NS is for what we did not foresee: then the thread of the watch
+ * answers.
+ */
+#include "injector/tracee/exec/exec_catch.h"
+
+#include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/watchdog.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define SEIZE_NS UINT64_C(500000000)
+#define EXEC_NS  UINT64_C(1000000000) /* until the exec is over: files may have to be read */
+#define ENTRY_NS UINT64_C(2000000000) /* until the program's loader is done */
+
+/* ---- the file ------------------------------------------------------------------------------------------------------------- */
+
+struct file {
+	struct stat st;
+	bool elf;
+};
+
+static void read_file(int fd, struct file *ret)
+{
+	char head[SELFMAG] = "";
+	*ret = (struct file){0};
+	if (fstat(fd, &ret->st) == 0 && pread(fd, head, SELFMAG, 0) == SELFMAG)
+		ret->elf = !memcmp(head, ELFMAG, SELFMAG);
+}
+
+static bool is(const struct file *file, const struct stat *st)
+{
+	return st->st_dev == file->st.st_dev && st->st_ino == file->st.st_ino;
+}
+
+/* Has the process become this program? It has not if the file was its program's loader. A script is executed by another file. */
+static bool executes(pid_t pid, const struct file *file)
+{
+	char exe[32];
+	struct stat st;
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	return !file->elf || stat(exe, &st) || is(file, &st); /* without an answer it has ended */
+}
+
+/* ---- what can be held ------------------------------------------------------------------------------------------------------ */
+
+static bool locks_early(void)
+{
+	static int known = -1;
+	unsigned major, minor;
+	struct utsname u;
+	if (known < 0)
+		known = !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 && 1000 * major + minor < 6008;
+	return known;
+}
+
+/* The file that the call names, as its process sees it. False: unknown. */
+static bool stat_named(const struct dp_exec_start *start, struct stat *ret)
+{
+	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
+	struct dp_proc_call call;
+	char name[PATH_MAX], path[PATH_MAX + 64];
+	dp_proc_call(start->pid, start->tid, &call);
+	const bool at = call.nr == SYS_execveat;
+	if (!at && call.nr != SYS_execve)
+		return false;
+	const size_t n = dp_mem_read(&p, dp_addr_of(call.args[at]), name, sizeof(name));
+	if (!n || !memchr(name, 0, n))
+		return false;
+	if (*name == '/')
+		snprintf(path, sizeof(path), "/proc/%d/root%s", start->tid, name);
+	else if (!at || (int)call.args[0] == AT_FDCWD)
+		snprintf(path, sizeof(path), "/proc/%d/cwd/%s", start->tid, name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d%s%s", start->tid, (int)call.args[0], *name ? "/" : "", name);
+	return !stat(path, ret);
+}
+
+static bool can_be_seized(const struct dp_exec_start *start, const struct file *file)
+{
+	struct stat named;
+	return !locks_early() && (!stat_named(start, &named) || is(file, &named));
+}
+
+static bool traces_all(void)
+{
+	struct dp_buf status;
+	const char *own = NULL;
+	unsigned long long caps = 0;
+	dp_buf_init(&status);
+	if (dp_proc_slurp(&status, "/proc/self/status"))
+		own = dp_status_find(dp_buf_str(&status), "CapEff");
+	const bool all = own && sscanf(own, "%llx", &caps) == 1 && caps >> CAP_SYS_PTRACE & 1;
+	dp_buf_fini(&status);
+	return all;
+}
+
+/* The kernel ignores a program's setuid bit and capabilities if its tracer lacks CAP_SYS_PTRACE: the program would fail. */
+static struct dp_error *check_privileges(const struct dp_exec_start *start, const struct file *file)
+{
+	const bool gains = file->st.st_mode & (S_ISUID | S_ISGID) || fgetxattr(start->fd, "security.capability", NULL, 0) > 0;
+	if (!gains || traces_all())
+		return NULL;
+	return dp_error(DP_TAG_PERMISSION,
+	                "process %d executes a program that gains privileges, and would not gain them while dynprobe holds it "
+	                "without CAP_SYS_PTRACE: run dynprobe as root",
+	                start->pid);
+}
+
+/* ---- threads whose exec took too long -------------------------------------------------------------------------------------- */
+
+static __thread struct slow {
+	pid_t pid, tid;
+} * slow;
+static __thread size_t nslow;
+
+static void release(pid_t tid, struct dp_stop stop)
+{
+	struct dp_held h = {.tid = tid, .seized = true};
+	if (dp_held_take(&h, stop))
+		dp_held_release(&h);
+}
+
+/* Waits for the stop of the thread, whatever its id is by then; *tid says it. */
+static struct dp_stop await(const struct slow *one, uint64_t until, pid_t *tid)
+{
+	siginfo_t si;
+	*tid = one->tid;
+	struct dp_stop stop = dp_stop_sleep(one->tid, until);
+	if (stop.kind != DP_STOP_EXITED || one->tid == one->pid)
+		return stop;
+	*tid = one->pid;
+	stop = dp_stop_sleep(one->pid, until);
+	if (stop.kind == DP_STOP_EXEC) /* until this is consumed, no request may name the new id; the code has no use */
+		waitid(P_PID, (id_t)one->pid, &si, WSTOPPED | WNOHANG | __WALL);
+	return stop;
+}
+
+/* Out of memory, it is waited for. */
+static void note_slow(const struct slow *one)
+{
+	struct slow *grown = realloc(slow, (nslow + 1) * sizeof(*grown));
+	pid_t tid;
+	if (grown) {
+		slow = grown;
+		slow[nslow++] = *one;
+	} else {
+		const struct dp_stop stop = await(one, DP_FOREVER, &tid);
+		release(tid, stop);
+	}
+}
+
+size_t dp_exec_catch_settle(void)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < nslow; i++) {
+		pid_t tid;
+		const struct dp_stop stop = await(&slow[i], 0, &tid);
+		if (stop.kind == DP_STOP_NONE)
+			slow[kept++] = slow[i];
+		else
+			release(tid, stop);
+	}
+	nslow = kept;
+	return kept;
+}
+
+/* ---- all together ---------------------------------------------------------------------------------------------------------- */
+
+/* After the thread was seized and let go. */
+static struct dp_error *take_over(const struct dp_exec_start *start, const struct file *file, struct dp_exec_caught *ret)
+{
+	const struct slow one = {start->pid, start->tid};
+	pid_t tid;
+	const struct dp_stop stop = await(&one, dp_now_ns() + EXEC_NS, &tid);
+	if (stop.kind == DP_STOP_NONE) {
+		note_slow(&one);
+		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was executing a program for more than a second", start->pid);
+	}
+	if (stop.kind == DP_STOP_EXEC && executes(tid, file))
+		return dp_launch_adopt(tid, dp_now_ns() + ENTRY_NS, &ret->launch);
+	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && executes(tid, file);
+	release(tid, stop);
+	return NULL;
+}
+
+static struct dp_error *seize(const struct dp_exec_start *start, bool *seized)
+{
+	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
+	bool gone;
+	DP_TRY(dp_held_seize(&p, start->tid, &gone));
+	*seized = !gone;
+	if (!gone)
+		ptrace(PTRACE_INTERRUPT, start->tid, NULL, NULL);
+	return NULL;
+}
+
+static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *start, struct dp_exec_caught *ret)
+{
+	struct file file;
+	bool seized = false;
+	read_file(start->fd, &file);
+	struct dp_error *err = check_privileges(start, &file);
+	ret->unheld = !err && !can_be_seized(start, &file);
+	if (ret->unheld)
+		dp_exec_watch_allow(w, start);
+	if (!err)
+		err = seize(start, &seized);
+	if (!ret->unheld)
+		dp_exec_watch_allow(w, start);
+	ret->late = ret->unheld && !err && !seized; /* it has ended already */
+	return seized ? take_over(start, &file, ret) : err;
+}
+
+struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *ret)
+{
+	struct dp_exec_start start;
+	struct dp_error *err = NULL;
+	*ret = (struct dp_exec_caught){0};
+	if (!dp_exec_watch_take(w, SEIZE_NS, &start))
+		return NULL;
+	ret->pid = start.pid;
+	ret->late = start.late;
+	if (start.late)
+		return NULL;
+	dp_watchdog_start();
+	err = catch (w, &start, ret);
+	dp_watchdog_stop();
+	return err;
+}

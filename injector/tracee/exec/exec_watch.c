@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread of the watch, and the queue between it and the tool. See exec_files.h for the files.
+ *
+ * The thread never traces: ptrace belongs to the thread that seized. It lets go at once what the tool traces already: the tool
+ * waits for a command of its own in exec, and would wait for itself.
+ */
+#include "injector/tracee/exec/exec_watch.h"
+
+#include "injector/tracee/exec/exec_files.h"
+#include "injector/tracee/exec/exec_guard.h"
+#include "injector/tracee/exec/exec_tree.h"
+#include "injector/tracee/proc/checks.h"
+#include "injector/tracee/proc/proc.h"
+#include "injector/tracee/tracee.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/fanotify.h>
+#include <unistd.h>
+
+struct waiting {
+	struct dp_exec_start start;
+	uint64_t until_ns;
+};
+
+struct dp_exec_watch {
+	int group;       /* fanotify */
+	int ready, news; /* eventfds: there is something to take; for the thread: there is a new limit, or it is to end */
+	struct dp_exec_files *files;
+	struct dp_exec_tree *tree; /* not owned; or NULL */
+	struct dp_exec_guard *guard;
+	pthread_t thread;
+	bool runs;
+	pthread_mutex_t lock; /* of what follows */
+	bool over;            /* the thread is to end */
+	struct waiting *queue;
+	size_t n, capacity;
+	struct waiting taken; /* by the tool, not allowed yet: start.fd >= 0 */
+};
+
+static void answer(const struct dp_exec_watch *w, int *fd)
+{
+	const struct fanotify_response yes = {.fd = *fd, .response = FAN_ALLOW};
+	if (*fd < 0)
+		return;
+	while (write(w->group, &yes, sizeof(yes)) < 0 && errno == EINTR)
+		;
+	close(*fd);
+	*fd = -1;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------------------------------ */
+
+/* The process of a thread; 0: it cannot be seen from here, is traced by this tool, or does not belong to the set. */
+static pid_t wanted(const struct dp_exec_watch *w, pid_t tid)
+{
+	struct dp_buf status;
+	pid_t pid = 0;
+	dp_buf_init(&status);
+	if (tid > 0 && dp_proc_slurp(&status, "/proc/%d/status", tid)) {
+		const pid_t tracer = (pid_t)dp_status_long(dp_buf_str(&status), "TracerPid", 0);
+		pid = tracer && dp_is_own_task(tracer) ? 0 : (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", 0);
+	}
+	dp_buf_fini(&status);
+	return pid && w->tree && !dp_exec_tree_has(w->tree, pid) ? 0 : pid;
+}
+
+static void tell(int event)
+{
+	const uint64_t one = 1;
+	if (write(event, &one, sizeof(one)) < 0)
+		return; /* it is readable anyway */
+}
+
+/* False: out of memory. */
+static bool append(struct dp_exec_watch *w, const struct dp_exec_start *start)
+{
+	pthread_mutex_lock(&w->lock);
+	if (w->n == w->capacity) {
+		const size_t capacity = w->capacity ? 2 * w->capacity : 16;
+		struct waiting *grown = realloc(w->queue, capacity * sizeof(*grown));
+		w->queue = grown ? grown : w->queue;
+		w->capacity = grown ? capacity : w->capacity;
+	}
+	const bool fits = w->n < w->capacity;
+	if (fits)
+		w->queue[w->n++] = (struct waiting){*start, dp_now_ns() + DP_EXEC_WAIT_NS};
+	pthread_mutex_unlock(&w->lock);
+	return fits;
+}
+
+static void take_question(struct dp_exec_watch *w, const struct fanotify_event_metadata *event)
+{
+	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
+	if (event->fd < 0)
+		return;
+	if (start.pid && append(w, &start))
+		tell(w->ready);
+	else
+		answer(w, &start.fd);
+}
+
+static void read_questions(struct dp_exec_watch *w)
+{
+	union {
+		struct fanotify_event_metadata first;
+		char bytes[4096];
+	} buf;
+	const struct fanotify_event_metadata *event = &buf.first;
+	ssize_t n = read(w->group, &buf, sizeof(buf));
+	for (; n > 0 && FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n))
+		take_question(w, event);
+}
+
+/* Lets it go if it has waited too long. */
+static void expire(struct dp_exec_watch *w, struct waiting *one, uint64_t now, uint64_t *next)
+{
+	if (one->start.fd < 0)
+		return;
+	if (one->until_ns <= now) {
+		answer(w, &one->start.fd);
+		one->start.late = true;
+	} else if (one->until_ns < *next) {
+		*next = one->until_ns;
+	}
+}
+
+/* Returns how long to sleep, in ms; -1: the thread is to end. */
+static int expire_all(struct dp_exec_watch *w)
+{
+	const uint64_t now = dp_now_ns();
+	uint64_t next = now + DP_EXEC_ALIVE_MS * UINT64_C(1000000);
+	pthread_mutex_lock(&w->lock);
+	for (size_t i = 0; i < w->n; i++)
+		expire(w, &w->queue[i], now, &next);
+	expire(w, &w->taken, now, &next);
+	const bool over = w->over;
+	pthread_mutex_unlock(&w->lock);
+	return over ? -1 : (int)((next - now) / 1000000) + 1;
+}
+
+static void *watch(void *data)
+{
+	struct dp_exec_watch *w = data;
+	struct pollfd p[] = {{.fd = w->news, .events = POLLIN},
+	                     {.fd = w->group, .events = POLLIN},
+	                     {.fd = dp_exec_files_fd(w->files), .events = POLLIN},
+	                     {.fd = w->tree ? dp_exec_tree_fd(w->tree) : -1, .events = POLLIN}};
+	uint64_t told;
+	for (int ms; (ms = expire_all(w)) >= 0;) {
+		dp_exec_guard_alive(w->guard);
+		if (poll(p, sizeof(p) / sizeof(*p), ms) <= 0)
+			continue;
+		if (p[0].revents && read(w->news, &told, sizeof(told)) < 0)
+			continue;
+		if (p[1].revents)
+			read_questions(w);
+		if (p[2].revents)
+			dp_exec_files_renew(w->files);
+		if (p[3].revents)
+			dp_exec_tree_has(w->tree, 0);
+	}
+	return NULL;
+}
+
+/* ---- the tool's side ------------------------------------------------------------------------------------------------------- */
+
+int dp_exec_watch_fd(const struct dp_exec_watch *w)
+{
+	return w->ready;
+}
+
+bool dp_exec_watch_take(struct dp_exec_watch *w, uint64_t ns, struct dp_exec_start *ret)
+{
+	uint64_t told;
+	pthread_mutex_lock(&w->lock);
+	const bool any = w->n;
+	if (any) {
+		w->taken = w->queue[0];
+		w->taken.until_ns = dp_now_ns() + ns;
+		*ret = w->taken.start;
+		memmove(w->queue, w->queue + 1, --w->n * sizeof(*w->queue));
+	}
+	if (!w->n && read(w->ready, &told, sizeof(told)) < 0)
+		told = 0; /* it was not readable */
+	pthread_mutex_unlock(&w->lock);
+	if (any)
+		tell(w->news);
+	return any;
+}
+
+void dp_exec_watch_allow(struct dp_exec_watch *w, struct dp_exec_start *start)
+{
+	pthread_mutex_lock(&w->lock);
+	answer(w, &w->taken.start.fd);
+	start->fd = -1;
+	start->late = w->taken.start.late;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static struct dp_error *open_group(struct dp_exec_watch *w)
+{
+	w->group = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_TID | FAN_UNLIMITED_QUEUE,
+	                         O_RDONLY | O_CLOEXEC | O_LARGEFILE);
+	if (w->group >= 0)
+		return NULL;
+	if (errno == EPERM)
+		return dp_error(
+		        DP_TAG_PERMISSION,
+		        "waiting for processes to come needs CAP_SYS_ADMIN (fanotify): run dynprobe as root; without it, name "
+		        "processes that run already, with --pid NAME");
+	return dp_error_sys(errno == ENOSYS || errno == EINVAL ? DP_TAG_PERMISSION : DP_TAG_SYS,
+	                    "this kernel does not let dynprobe wait for processes to come (fanotify with "
+	                    "CONFIG_FANOTIFY_ACCESS_PERMISSIONS, Linux 5.0); name processes that run already, with --pid NAME");
+}
+
+static struct dp_error *start_thread(struct dp_exec_watch *w)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	w->runs = !pthread_create(&w->thread, NULL, watch, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return w->runs ? NULL : dp_error(DP_TAG_SYS, "cannot start the thread that waits for processes to come");
+}
+
+static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_exec_watched *what)
+{
+	w->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->ready < 0 || w->news < 0)
+		return dp_error_sys(DP_TAG_SYS, "eventfd");
+	DP_TRY(open_group(w));
+	w->tree = what->tree;
+	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, &w->files));
+	if (what->tree)
+		DP_TRY(dp_exec_files_mark_all(w->files));
+	w->guard = dp_exec_guard_create();
+	return start_thread(w);
+}
+
+struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret)
+{
+	struct dp_exec_watch *w = calloc(1, sizeof(*w));
+	if (!w)
+		return dp_error_nomem();
+	w->group = w->ready = w->news = w->taken.start.fd = -1;
+	pthread_mutex_init(&w->lock, NULL);
+	struct dp_error *err = create_steps(w, what);
+	if (err)
+		dp_exec_watch_destroy(w);
+	else
+		*ret = w;
+	return err;
+}
+
+static void end_thread(struct dp_exec_watch *w)
+{
+	if (!w->runs)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->over = true;
+	pthread_mutex_unlock(&w->lock);
+	tell(w->news);
+	pthread_join(w->thread, NULL);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w)
+{
+	if (!w)
+		return NULL;
+	end_thread(w);
+	dp_exec_guard_destroy(w->guard);
+	for (size_t i = 0; i < w->n; i++)
+		answer(w, &w->queue[i].start.fd);
+	answer(w, &w->taken.start.fd);
+	close_fd(w->group); /* lets those go that were not read yet */
+	close_fd(w->ready);
+	close_fd(w->news);
+	dp_exec_files_destroy(w->files);
+	pthread_mutex_destroy(&w->lock);
+	free(w->queue);
+	free(w);
+	return NULL;
+}

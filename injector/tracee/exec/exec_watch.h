@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits for processes that execute certain programs. The kernel asks before it lets an exec open such a file (fanotify,
+ * FAN_OPEN_EXEC_PERM; on the file alone, so that an exec of any other program asks nobody), and the exec waits for the answer. A
+ * thread of the watch reads these questions, so that one is answered also while the tool is busy: after DP_EXEC_WAIT_NS without
+ * dynprobe's attention the program starts unprobed. If the tool dies, the kernel answers for it.
+ */
+#ifndef DP_INJECTOR_TRACEE_EXEC_EXEC_WATCH_H
+#define DP_INJECTOR_TRACEE_EXEC_EXEC_WATCH_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct dp_exec_tree;
+
+#define DP_EXEC_WAIT_NS UINT64_C(1000000000)
+
+struct dp_exec_watch; /* opaque */
+struct dp_exec_start {
+	pid_t pid, tid; /* the thread that is about to execute the program, and its process */
+	int fd;         /* of the question: the program's file; -1 once it is answered */
+	bool late;      /* it was let go, because the tool took too long */
+};
+
+struct dp_exec_watched {         /* must outlive the watch */
+	const char *const *path; /* every exec of these files, also if one is replaced later; or: */
+	size_t npaths;
+	struct dp_exec_tree *tree; /* every exec by a process of this set: then execs by all others wait for an answer, too */
+};
+/* DP_TAG_EXEC: a path that leads to no file; DP_TAG_PERMISSION: this user or this kernel cannot watch. */
+struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret) DP_MUST_CHECK;
+/* Lets all go that wait. Accepts NULL. */
+struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w);
+/* Readable while a start waits. */
+int dp_exec_watch_fd(const struct dp_exec_watch *w);
+/* Takes the start that has waited longest; false: none. Allow it within `ns`: then the thread of the watch does so. */
+bool dp_exec_watch_take(struct dp_exec_watch *w, uint64_t ns, struct dp_exec_start *ret);
+/* Lets the start that was taken last go on, and says in start->late whether it had been let go already. */
+void dp_exec_watch_allow(struct dp_exec_watch *w, struct dp_exec_start *start);
+
+#endif

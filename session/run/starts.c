@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/run/starts.h"
+
+#include "injector/open/adopt.h"
+#include "injector/tracee/exec/exec_catch.h"
+#include "injector/tracee/exec/exec_tree.h"
+#include "injector/tracee/proc/named.h"
+#include "injector/tracee/proc/proc.h"
+#include "session/process/session_scope.h"
+#include "session/run/past.h"
+#include "session/run/patterns.h"
+#include "session/run/processes.h"
+#include "session/run/summary.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOTES 10u /* processes that are named because they are not probed, or late */
+
+struct dp_starts {
+	struct dp_exec_watch *watch;
+	char **path; /* of the watched programs */
+	size_t npaths;
+	struct dp_exec_tree *tree; /* --follow */
+	size_t noriginals;         /* --follow: the first sessions are the run's own, and stay */
+	struct dp_summary_programs count;
+	unsigned notes;
+};
+
+/* ---- programs -------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *add_path(struct dp_starts *s, const char *path)
+{
+	char **grown = realloc(s->path, (s->npaths + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error_nomem();
+	s->path = grown;
+	s->path[s->npaths] = strdup(path);
+	return s->path[s->npaths] ? (s->npaths++, NULL) : dp_error_nomem();
+}
+
+/* All files of that name in PATH: another process may have another order. */
+static struct dp_error *search(struct dp_starts *s, const char *name)
+{
+	const char *list = getenv("PATH");
+	char path[4096];
+	const size_t before = s->npaths;
+	for (list = list ? list : "/bin:/usr/bin"; *list;) {
+		const size_t n = strcspn(list, ":");
+		const bool fits = (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)n, list, name) < sizeof(path);
+		if (n && fits && !access(path, X_OK))
+			DP_TRY(add_path(s, path));
+		list += n + (list[n] == ':');
+	}
+	if (s->npaths > before)
+		return NULL;
+	return dp_error(DP_TAG_EXEC, "no program '%s' is in PATH: give --program its path", name);
+}
+
+static struct dp_error *find_programs(const struct dp_run *run, struct dp_starts *s)
+{
+	for (size_t i = 0; i < run->trace->programs.n; i++) {
+		const char *program = run->trace->programs.item[i];
+		DP_TRY(strchr(program, '/') ? add_path(s, program) : search(s, program));
+	}
+	return NULL;
+}
+
+static bool is_wanted(const struct dp_run *run, pid_t pid)
+{
+	for (size_t i = 0; i < run->trace->programs.n; i++) {
+		const char *program = run->trace->programs.item[i];
+		if (strchr(program, '/') ? dp_proc_executes(pid, program) : dp_proc_is_named(pid, program))
+			return true;
+	}
+	return false;
+}
+
+struct listed {
+	struct dp_run *run;
+	struct dp_error *(*each)(struct dp_run *run, pid_t pid);
+	struct dp_error *err;
+};
+
+static bool on_process(pid_t pid, void *data)
+{
+	struct listed *l = data;
+	l->err = pid != getpid() && is_wanted(l->run, pid) ? l->each(l->run, pid) : NULL;
+	return !l->err;
+}
+
+struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(struct dp_run *run, pid_t pid))
+{
+	if (!run->trace->programs.n)
+		return NULL;
+	struct dp_starts *s = run->starts = calloc(1, sizeof(*s));
+	if (!s)
+		return dp_error_nomem();
+	DP_TRY(find_programs(run, s));
+	if (!run->trace->dry_run) /* first: a process that executes it now is in the list, or waits */
+		DP_TRY(dp_exec_watch_create(&(struct dp_exec_watched){(const char *const *)s->path, s->npaths, NULL}, &s->watch));
+	struct listed l = {run, each, NULL};
+	if (!dp_proc_each(on_process, &l))
+		return dp_error_sys(DP_TAG_SYS, "opening /proc");
+	return l.err;
+}
+
+static struct dp_error *begin_follow(struct dp_run *run)
+{
+	struct dp_starts *s = run->starts;
+	s->tree = dp_exec_tree_create();
+	if (!s->tree)
+		return dp_error_nomem();
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_exec_tree_add(s->tree, dp_target_pid(run->session[i]->target));
+	s->noriginals = run->nsessions;
+	return dp_exec_watch_create(&(struct dp_exec_watched){.tree = s->tree}, &s->watch);
+}
+
+struct dp_error *dp_starts_follow(struct dp_run *run)
+{
+	const struct dp_trace_spec *trace = run->trace;
+	if (!trace->follow || trace->programs.n || trace->dry_run)
+		return NULL;
+	if (trace->asked.what) {
+		dp_trace_log(trace, DP_LOG_INFO, "with aggregations, programs that the processes execute are not probed");
+		return NULL;
+	}
+	run->starts = calloc(1, sizeof(*run->starts));
+	struct dp_error *err = run->starts ? begin_follow(run) : dp_error_nomem();
+	for (size_t i = 0; !err && i < run->nsessions; i++)
+		run->session[i]->partial = true;
+	if (!err || err->tag != DP_TAG_PERMISSION)
+		return err;
+	dp_trace_log(trace, DP_LOG_INFO,
+	             "programs that the processes execute are not probed: that needs CAP_SYS_ADMIN (fanotify)");
+	dp_error_destroy(err);
+	dp_starts_fini(run);
+	return NULL;
+}
+
+void dp_starts_log_absent(const struct dp_run *run)
+{
+	for (size_t k = 0; run->starts && run->starts->tree && k < run->nsessions; k++)
+		for (size_t i = 0; i < run->trace->nprobes; i++)
+			if (run->session[k]->place[i].absent && !run->trace->probe[i].selected)
+				dp_trace_log(run->trace, DP_LOG_INFO,
+				             "'%s' is not in %d (%s): looking for it in programs that it executes",
+				             run->trace->probe[i].spec.text, dp_target_pid(run->session[k]->target),
+				             dp_target_comm(run->session[k]->target));
+}
+
+bool dp_starts_lives(const struct dp_run *run)
+{
+	return run->starts && (!run->starts->tree || dp_exec_tree_lives(run->starts->tree));
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------------- */
+
+static void note(struct dp_run *run, pid_t pid, const char *what, const struct dp_error *why)
+{
+	char text[512];
+	if (run->starts->notes++ >= NOTES)
+		return;
+	snprintf(text, sizeof(text), "process %d %s%s%s%s%s%s", pid, what, why ? ": " : "", why ? why->message : "",
+	         why ? " [" : "", why ? dp_tag_name(why->tag) : "", why ? "]" : "");
+	dp_run_note(run, text);
+}
+
+/* Takes `why`. */
+static void refuse(struct dp_run *run, pid_t pid, struct dp_error *why)
+{
+	run->starts->count.started++;
+	run->starts->count.unprobed++;
+	note(run, pid, "is not probed", why);
+	if (run->resolved)
+		dp_past_refuse(run, why);
+	else
+		dp_error_destroy(why);
+}
+
+/* The session of a program that the process executed before. */
+static void retire(struct dp_run *run, pid_t pid)
+{
+	for (size_t k = 0; k < run->nsessions; k++) {
+		struct dp_session *s = run->session[k];
+		if (s->ended || dp_target_pid(s->target) != pid)
+			continue;
+		dp_target_yield(s->target);
+		if (k < run->starts->noriginals)
+			return;
+		s->ended = true;
+		dp_run_drain(run, false);
+		dp_run_note_losses(run);
+		dp_past_take(run, k);
+		return;
+	}
+}
+
+/* Its libraries may not be mapped yet: what the first process lacks ends the run, so it must not be this one. */
+static bool is_unready(const struct dp_run *run, const struct dp_exec_caught *caught)
+{
+	return caught->late && !run->resolved;
+}
+
+static void on_known(unsigned probe, void *data)
+{
+	const struct dp_run *run = data;
+	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
+}
+
+static struct dp_error *arm(struct dp_run *run, struct dp_session *s)
+{
+	DP_TRY(dp_session_resolve(s));
+	if (s->partial)
+		dp_session_scope_late(s, on_known, run);
+	else
+		DP_TRY(dp_session_scope(s));
+	return dp_session_install(s);
+}
+
+/* --follow: another program, which has none of the places. */
+static bool is_other(const struct dp_session *s)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if (!s->place[i].absent && !s->trace->probe[i].reserved)
+			return false;
+	return s->partial;
+}
+
+/* What a process that has ended had mapped is not known any more. */
+static struct dp_error *check_alive(const struct dp_session *s)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	return poll(&end, 1, 0) > 0 ? dp_error(DP_TAG_GONE, "it ended before its probes were there") : NULL;
+}
+
+static struct dp_error *admit(struct dp_run *run, struct dp_session *s, bool late)
+{
+	s->partial = run->starts->tree;
+	struct dp_error *err = run->resolved ? arm(run, s) : NULL;
+	const bool other = !err && run->resolved && is_other(s);
+	if (other && late)
+		err = check_alive(s);
+	if (err || other) {
+		dp_session_destroy(s);
+		return err;
+	}
+	DP_TRY(dp_run_add_session(run, s));
+	run->starts->count.started++;
+	run->starts->count.late += late;
+	if (late)
+		note(run, dp_target_pid(s->target), "began before its probes were there: its first hits are missing", NULL);
+	if (!run->resolved)
+		return NULL;
+	dp_patterns_judge(run);
+	return dp_target_release(s->target);
+}
+
+/* False: none waited. */
+static bool take_one(struct dp_run *run)
+{
+	struct dp_exec_caught caught;
+	struct dp_session *s = NULL;
+	struct dp_error *err = dp_exec_catch(run->starts->watch, &caught);
+	if (!caught.pid)
+		return false;
+	if (!err && !caught.launch && !caught.late)
+		return true;
+	if (!err)
+		retire(run, caught.pid);
+	if (!err && is_unready(run, &caught))
+		err = dp_error(DP_TAG_UNSTOPPABLE, "it began before dynprobe could hold it, and another process must come first");
+	if (!err)
+		err = caught.launch ? dp_session_adopt(run->trace, caught.launch, caught.pid, &s)
+		                    : dp_session_open(run->trace, caught.pid, &s);
+	if (!err)
+		err = admit(run, s, caught.late);
+	if (err)
+		refuse(run, caught.pid, err);
+	return true;
+}
+
+void dp_starts_round(struct dp_run *run)
+{
+	if (!run->starts || !run->starts->watch)
+		return;
+	dp_exec_catch_settle();
+	/* Before its probes are resolved, the first process defines what the others get. */
+	while ((run->resolved || !run->nsessions) && take_one(run) && !dp_run_interrupted(run) && !dp_run_has_all(run))
+		;
+}
+
+void dp_starts_reap(struct dp_run *run)
+{
+	for (size_t k = run->starts ? run->nsessions : 0; k-- > (run->starts ? run->starts->noriginals : 0);)
+		if (run->session[k]->ended)
+			dp_past_take(run, k);
+}
+
+int dp_starts_fd(const struct dp_run *run)
+{
+	return run->starts && run->starts->watch ? dp_exec_watch_fd(run->starts->watch) : -1;
+}
+
+void dp_starts_leave(struct dp_run *run)
+{
+	if (!run->starts)
+		return;
+	run->starts->watch = dp_exec_watch_destroy(run->starts->watch);
+	dp_exec_catch_settle();
+}
+
+bool dp_starts_counts(const struct dp_run *run, struct dp_summary_programs *ret)
+{
+	if (run->starts)
+		*ret = run->starts->count;
+	return run->starts && (!run->starts->tree || ret->started || ret->unprobed);
+}
+
+void dp_starts_fini(struct dp_run *run)
+{
+	if (!run->starts)
+		return;
+	dp_starts_leave(run);
+	dp_exec_tree_destroy(run->starts->tree);
+	for (size_t i = 0; i < run->starts->npaths; i++)
+		free(run->starts->path[i]);
+	free(run->starts->path);
+	free(run->starts);
+	run->starts = NULL;
+	run->past = dp_past_destroy(run->past);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --program: the processes that execute a program, those of now and those to come. One to come is held in its exec, gets the
+ * run's probes, and goes on; its counts stay after it has ended. What is wrong with one of them never ends the run. --follow: the
+ * same for all programs that the processes of the run, and their fork children, execute.
+ */
+#ifndef DP_SESSION_RUN_STARTS_H
+#define DP_SESSION_RUN_STARTS_H
+
+#include "session/run/run.h"
+
+struct dp_starts; /* opaque */
+/* Watches the programs, then calls `each` for every process that executes one of them already. Nothing without programs. */
+struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(struct dp_run *run, pid_t pid)) DP_MUST_CHECK;
+/*
+ * --follow: watches the processes of the sessions, and what they fork; the programs that these execute are probed where they have
+ * the run's places. Where the user may not watch, nothing is watched, which is logged.
+ */
+struct dp_error *dp_starts_follow(struct dp_run *run) DP_MUST_CHECK;
+/* After resolving. */
+void dp_starts_log_absent(const struct dp_run *run);
+/* May more processes come? */
+bool dp_starts_lives(const struct dp_run *run);
+/* Takes all that wait, and arms them. */
+void dp_starts_round(struct dp_run *run);
+/* Keeps the counts of those that have ended, and forgets them. Call it after their rings were read. */
+void dp_starts_reap(struct dp_run *run);
+/* Readable when a process waits; -1 without programs. */
+int dp_starts_fd(const struct dp_run *run);
+/* From now on processes start without probes. */
+void dp_starts_leave(struct dp_run *run);
+/* The counters; false without programs. */
+bool dp_starts_counts(const struct dp_run *run, struct dp_summary_programs *ret);
+void dp_starts_fini(struct dp_run *run);
+
+#endif
