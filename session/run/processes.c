@@ -53,7 +53,7 @@ static void announce(const struct dp_run *run, const struct dp_session *s)
 		             dp_target_pid(s->target), dp_target_inner_pid(s->target), dp_target_comm(s->target));
 }
 
-struct dp_error *dp_run_open_one(struct dp_run *run, pid_t pid)
+static struct dp_error *open_one(struct dp_run *run, pid_t pid)
 {
 	struct dp_session *s = NULL;
 	for (size_t i = 0; i < run->nsessions; i++)
@@ -71,7 +71,14 @@ struct dp_error *dp_run_open_each(struct dp_run *run)
 {
 	const size_t before = run->nmissing;
 	for (size_t i = 0; i < run->trace->npids; i++)
-		DP_TRY(dp_run_open_one(run, run->trace->pid[i]));
+		DP_TRY(open_one(run, run->trace->pid[i]));
+	return check_missing(run, before);
+}
+
+struct dp_error *dp_run_open_one(struct dp_run *run, pid_t pid)
+{
+	const size_t before = run->nmissing;
+	DP_TRY(open_one(run, pid));
 	return check_missing(run, before);
 }
 

@@ -12,7 +12,7 @@
  */
 struct dp_error *dp_run_open_each(struct dp_run *run) DP_MUST_CHECK;
 struct dp_error *dp_run_each(struct dp_run *run, struct dp_error *(*act)(struct dp_run *run, struct dp_session *s)) DP_MUST_CHECK;
-struct dp_error *dp_run_open_one(struct dp_run *run, pid_t pid) DP_MUST_CHECK; /* unless it is open; without a warning */
+struct dp_error *dp_run_open_one(struct dp_run *run, pid_t pid) DP_MUST_CHECK; /* unless it is open */
 struct dp_error *dp_run_add_session(struct dp_run *run, struct dp_session *s) DP_MUST_CHECK; /* takes it */
 
 #endif
