@@ -345,17 +345,9 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	}
 }
 
-static bool has_places(const struct dp_session *s)
-{
-	for (size_t i = 0; i < s->trace->nprobes; i++)
-		if (!s->place[i].refused)
-			return true;
-	return false;
-}
-
 struct dp_error *dp_session_install(struct dp_session *s)
 {
-	if (s->partial && !has_places(s))
+	if (s->partial && !dp_session_has_places(s))
 		return NULL;
 	if (s->lttng) {
 		dp_trace_changing(s->trace);

@@ -88,6 +88,8 @@ struct dp_error *dp_session_adopt(const struct dp_trace_spec *trace, struct dp_l
  * session was opened, if only the probes differ.
  */
 struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
+/* After that: is any probe to be placed here? */
+bool dp_session_has_places(const struct dp_session *s);
 /*
  * Opens a later session on the same process, for the pending probes of `s`. dp_session_resolve_beside() refuses a probe, finds
  * its site, or leaves it pending.

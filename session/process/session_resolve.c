@@ -95,6 +95,14 @@ struct dp_error *dp_session_resolve(struct dp_session *s)
 	return err || !s->trace->pending ? err : dp_pending_begin(s);
 }
 
+bool dp_session_has_places(const struct dp_session *s)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if (!s->place[i].refused)
+			return true;
+	return false;
+}
+
 struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struct dp_session *s)
 {
 	struct dp_code_view *view = NULL;
