@@ -16,13 +16,13 @@ class Record(Case):
         mine, new = self.path("mine"), self.path("new")
         os.mkdir(mine)
         for trace in new, mine:
-            r = self.attach(t, "--follow", "--function", "foo", "--when", "pid == 1", record=trace)
-            self.assert_refused(r, "DP-FOLLOW", "none of the probes could be placed")
+            r = self.attach(t, "--function", "foo", "--tactic", "jump", record=trace)
+            self.assert_refused(r, "DP-TOO-SHORT", "none of the probes could be placed")
         self.assertFalse(os.path.exists(new))
         self.assertEqual(os.listdir(mine), [])
         with open(mine + "/other", "w"):
             pass
-        self.attach(t, "--follow", "--function", "foo", "--when", "pid == 1", record=mine)
+        self.attach(t, "--function", "foo", "--tactic", "jump", record=mine)
         self.assertEqual(os.listdir(mine), ["other"])
 
     def recorded(self, *contexts, n=20, name="spin", function="foo"):
