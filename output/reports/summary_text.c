@@ -37,6 +37,15 @@ static void label(struct out *o, const char *color, const char *text)
 	dp_buf_printf(&o->b, "%*s", (int)(10 - strlen(text)), "");
 }
 
+/* 0: processes that have ended, in one row. */
+static void put_pid(struct out *o, pid_t pid)
+{
+	if (pid)
+		dp_buf_printf(&o->b, "%-8d", pid);
+	else
+		dp_put_str(&o->b, "ended   ");
+}
+
 /* Untrusted text, first line only, padded to `width` characters. */
 static void cell(struct out *o, const char *text, size_t width)
 {
@@ -135,7 +144,7 @@ static void put_trouble(struct out *o, const struct dp_summary *s)
 		}
 		label(o, BAD, p->tactic ? "retired" : "refused");
 		if (pids)
-			dp_buf_printf(&o->b, "%-8d", p->pid);
+			put_pid(o, p->pid);
 		cell(o, p->spec, spec);
 		dp_put_str(&o->b, "  ");
 		cell(o, p->tag ? p->tag : "", p->reason ? tag : 0);
@@ -212,7 +221,7 @@ static void put_row(struct out *o, const struct dp_summary_probe *p, size_t widt
 	char lost[32];
 	dp_put_str(&o->b, "    ");
 	if (pids)
-		dp_buf_printf(&o->b, "%-8d", p->pid);
+		put_pid(o, p->pid);
 	cell(o, p->name, width);
 	dp_buf_printf(&o->b, "  %12" PRIu64 "  %12" PRIu64 "  ", c.recorded + c.lost, c.recorded);
 	snprintf(lost, sizeof(lost), "%12" PRIu64, c.lost);
@@ -270,7 +279,8 @@ static int process_by_hits(const void *a, const void *b)
 static void put_process(struct out *o, const struct dp_process_counts *p)
 {
 	char lost[32];
-	dp_buf_printf(&o->b, "    %-8d", p->pid);
+	dp_put_str(&o->b, "    ");
+	put_pid(o, p->pid);
 	cell(o, p->comm ? p->comm : "", 15);
 	dp_buf_printf(&o->b, "  %12" PRIu64 "  %12" PRIu64 "  ", p->counts.recorded + p->counts.lost, p->counts.recorded);
 	snprintf(lost, sizeof(lost), "%12" PRIu64, p->counts.lost);

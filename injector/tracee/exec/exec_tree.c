@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define ROOM      (8 << 20) /* for news that were not read yet */
@@ -117,19 +118,13 @@ static void read_news(struct dp_exec_tree *t)
 static bool subscribe(int fd)
 {
 	const struct sockaddr_nl own = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
-	struct {
-		struct nlmsghdr head;
-		struct cn_msg msg;
-		enum proc_cn_mcast_op op;
-	} __attribute__((packed)) ask = {0};
+	enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
+	struct cn_msg msg = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof(op)};
+	struct nlmsghdr head = {.nlmsg_len = NLMSG_LENGTH(sizeof(msg) + sizeof(op)), .nlmsg_type = NLMSG_DONE};
+	const struct iovec parts[] = {{&head, NLMSG_HDRLEN}, {&msg, sizeof(msg)}, {&op, sizeof(op)}};
 	const int room = ROOM;
-	ask.head.nlmsg_len = sizeof(ask);
-	ask.head.nlmsg_type = NLMSG_DONE;
-	ask.msg.id = (struct cb_id){CN_IDX_PROC, CN_VAL_PROC};
-	ask.msg.len = sizeof(ask.op);
-	ask.op = PROC_CN_MCAST_LISTEN;
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room));
-	return !bind(fd, (const struct sockaddr *)&own, sizeof(own)) && send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask);
+	return !bind(fd, (const struct sockaddr *)&own, sizeof(own)) && writev(fd, parts, 3) == (ssize_t)head.nlmsg_len;
 }
 
 /* The kernel confirms a subscription; where it does not speak (another pid namespace), there is no news. */
