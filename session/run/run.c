@@ -211,6 +211,7 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 			*placed += dp_session_placed(s) || s->pending;
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}
+	dp_starts_hold(run);
 	if (!run->trace->programs.n || !run->armed_ns)
 		run->armed_ns = dp_now_ns();
 	if (is_blocked_by_old(run))

@@ -141,6 +141,12 @@ struct dp_error *dp_starts_follow(struct dp_run *run)
 	return NULL;
 }
 
+void dp_starts_hold(const struct dp_run *run)
+{
+	if (run->starts && run->starts->watch)
+		dp_exec_watch_hold(run->starts->watch);
+}
+
 void dp_starts_log_absent(const struct dp_run *run)
 {
 	for (size_t k = 0; run->starts && run->starts->tree && k < run->nsessions; k++)

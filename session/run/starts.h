@@ -17,6 +17,8 @@ struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(st
  * the run's places. Where the user may not watch, nothing is watched, which is logged.
  */
 struct dp_error *dp_starts_follow(struct dp_run *run) DP_MUST_CHECK;
+/* After all processes have their probes: programs that they execute from now on are held until they have theirs. */
+void dp_starts_hold(const struct dp_run *run);
 /* After resolving. */
 void dp_starts_log_absent(const struct dp_run *run);
 /* May more processes come? */

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -38,6 +39,7 @@ struct dp_exec_watch {
 	struct dp_exec_guard *guard;
 	pthread_t thread;
 	bool runs;
+	atomic_bool holds;
 	pthread_mutex_t lock; /* of what follows */
 	bool over;            /* the thread is to end */
 	struct waiting *queue;
@@ -101,7 +103,7 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
 	if (event->fd < 0)
 		return;
-	if (start.pid && append(w, &start))
+	if (start.pid && atomic_load(&w->holds) && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);
@@ -172,6 +174,11 @@ static void *watch(void *data)
 
 /* ---- the tool's side ------------------------------------------------------------------------------------------------------- */
 
+void dp_exec_watch_hold(struct dp_exec_watch *w)
+{
+	atomic_store(&w->holds, true);
+}
+
 int dp_exec_watch_fd(const struct dp_exec_watch *w)
 {
 	return w->ready;
@@ -239,6 +246,7 @@ static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_ex
 		return dp_error_sys(DP_TAG_SYS, "eventfd");
 	DP_TRY(open_group(w));
 	w->tree = what->tree;
+	atomic_init(&w->holds, !what->tree);
 	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, &w->files));
 	if (what->tree)
 		DP_TRY(dp_exec_files_mark_all(w->files));

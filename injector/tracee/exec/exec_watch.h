@@ -35,6 +35,11 @@ struct dp_exec_watched {         /* must outlive the watch */
 struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret) DP_MUST_CHECK;
 /* Lets all go that wait. Accepts NULL. */
 struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w);
+/*
+ * With a set of processes: from now on their execs wait. Until then all go on, because a process that attach waits for may itself
+ * wait in vfork() for such an exec.
+ */
+void dp_exec_watch_hold(struct dp_exec_watch *w);
 /* Readable while a start waits. */
 int dp_exec_watch_fd(const struct dp_exec_watch *w);
 /* Takes the start that has waited longest; false: none. Allow it within `ns`: then the thread of the watch does so. */
