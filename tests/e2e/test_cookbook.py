@@ -90,10 +90,11 @@ class Redis:
 
 
 class Pages(unittest.TestCase):
-    """All blocks run at the same time, each with a program of its own; the tests check the results."""
+    """Blocks run at the same time, each with a program of its own; the tests check the results."""
 
     maxDiff = None
     pages = PAGES
+    at_once = 4
 
     @classmethod
     def prepare(cls):
@@ -110,7 +111,7 @@ class Pages(unittest.TestCase):
         if harness.have("g++"):
             harness.compiled(os.path.join(cls.bin, "shop"), "g++", "-O1", "-g", "-pthread", source)
         cls.prepare()
-        pool = concurrent.futures.ThreadPoolExecutor(max_workers=4)
+        pool = concurrent.futures.ThreadPoolExecutor(max_workers=cls.at_once)
         cls.answers = {b.name: pool.submit(cls.run_block, b) for b in blocks(cls.pages) if b.name and not cls.lacks(b)}
         pool.shutdown(wait=True)
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bookings [N]: a service for docs/cookbook-services.md. Four workers, each of which is replaced after N bookings (1,000), and runs
+ * `invoice` for every hundredth.
+ */
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+static char invoice[4096];
+static volatile long sold;
+static int most = 1000;
+
+__attribute__((noinline)) int book(int seats, const char *hall)
+{
+	const struct timespec pause = {0, seats == 7 ? 4000000 : 300000};
+	nanosleep(&pause, NULL);
+	sold += seats;
+	return seats > 6 ? -1 : (int)strlen(hall);
+}
+
+static void send_invoice(int number)
+{
+	char text[16];
+	char *argv[] = {invoice, text, NULL};
+	pid_t pid;
+	snprintf(text, sizeof(text), "%d", number);
+	if (!posix_spawn(&pid, invoice, NULL, NULL, argv, environ))
+		waitpid(pid, NULL, 0);
+}
+
+static void work(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 1; i <= most; i++) {
+		book(i % 7 + 1, i % 2 ? "north" : "south");
+		if (i % 100 == 0)
+			send_invoice(i);
+	}
+	_exit(0);
+}
+
+static void start(void)
+{
+	if (!fork())
+		work();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		most = atoi(argv[1]);
+	const ssize_t n = readlink("/proc/self/exe", invoice, sizeof(invoice) - sizeof("invoice"));
+	invoice[n < 0 ? 0 : n] = 0;
+	strcpy(strrchr(invoice, '/') + 1, "invoice");
+	for (int i = 0; i < 4; i++)
+		start();
+	puts("READY");
+	fflush(stdout);
+	for (int status; wait(&status) > 0 && !status;)
+		start();
+	return 1;
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Tests docs/cookbook-services.md: each command runs as printed there, and its output must be true of the service."""
+
+import collections
+import os
+import re
+
+import harness
+import test_cookbook
+from harness import needs_root
+
+
+class Service(harness.Target):
+    """The parent; its workers end with it."""
+
+    def close(self):
+        self.process.kill()
+        super().close()
+
+
+class Services(test_cookbook.Pages):
+    pages = [os.path.join(harness.ROOT, "docs", "cookbook-services.md")]
+    at_once = 1  # names mean all processes of that name
+
+    @classmethod
+    def prepare(cls):
+        for name in ("bookings", "invoice"):
+            source = os.path.join(harness.ROOT, "tests", "e2e", "cookbook", f"{name}.c")
+            harness.compiled(os.path.join(cls.bin, name), "gcc", "-g", "-O1", source)
+
+    @classmethod
+    def start(cls, name, directory):
+        """One that is `steady` never replaces its workers."""
+        return Service(os.path.join(cls.bin, "bookings"), *([1 << 30] if name == "steady" else []))
+
+    def test_each_command_of_the_page_is_asked_for_here(self):
+        asked = {b.name for b in test_cookbook.blocks(self.pages)}
+        self.assertGreaterEqual(len(asked), 7)
+        self.assertEqual(asked, {n[5:] for n in dir(self) if n.startswith("test_") and n[5:] in asked})
+
+    def test_workers(self):
+        rows = [(int(n), pid) for n, pid in self.ask("workers").rows(r"^ +(\d+) book  (\d+)$")]
+        self.assertGreaterEqual(len(rows), 4)
+        self.assertEqual(len({pid for _, pid in rows}), len(rows))
+
+    def test_total(self):
+        a = self.ask("total")
+        self.assertEqual(a.rows(r"^ +(\d+) book$"), [str(a.hits())])
+        self.assertGreater(a.hits(), 0)
+        self.assertRegex(a.out, r"lost 0\b")
+
+    def test_slow(self):
+        """One booking in seven takes four milliseconds, the others less than one."""
+        a = self.ask("slow")
+        rows = [int(n) for n in a.rows(r"^\[.*?\) +(\d+) \|")]
+        self.assertEqual(sum(rows), int(re.search(r"duration, (\d+) hits", a.out)[1]))
+
+    def test_large(self):
+        found = self.ask("large").rows(r'book: seats=(\d+) hall="(\w+)"')
+        self.assertEqual((len(found), {seats for seats, _ in found}), (4, {"7"}))
+        self.assertLessEqual({hall for _, hall in found}, {"north", "south"})
+
+    @needs_root
+    def test_invoices(self):
+        items = collections.defaultdict(list)
+        for pid, item, price in self.ask("invoices").rows(r"invoice\[(\d+)[/\]].*total: item=(\d+) price=(\d+)"):
+            items[pid].append(int(item))
+            self.assertEqual(int(price) % 100, 0)
+        self.assertEqual(sum(map(len, items.values())), 6)
+        self.assertTrue(all(got == sorted(got) and got[0] == 1 for got in items.values()), items)
+
+    @needs_root
+    def test_script(self):
+        self.assertIn("/etc/passwd", self.ask("script").rows(r'sort\[\d+.*open64: str\(\$rdi\)="(.*)"'))
+
+    def test_stay(self):
+        a = self.ask("stay")
+        left = set(a.rows(r"1 probe left in (\d+)"))
+        self.assertGreaterEqual(len(left), 1)
+        self.assertLessEqual(set(a.rows(r"^(\d+) bookings: 1 probe")), left)
+
+
+if __name__ == "__main__":
+    harness.main()
