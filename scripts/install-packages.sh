@@ -11,7 +11,7 @@ rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace
       git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 scdoc shellcheck"
 # only for the long forms: python's own tests, programs written in Go and Rust, servers
-torture="libpython3.11-testsuite age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
+torture="libpython3.11-testsuite golang-go age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
 # to boot other kernels
 kernels="qemu-system-x86 busybox-static cpio"
 

@@ -129,6 +129,18 @@ class Languages(Case):
         self.assertLessEqual(set(outermost), STACK_ENDS, outermost)
         self.assertGreater(outermost["runtime.goexit"], 10 * (outermost.total() - outermost["runtime.goexit"]))
 
+    @harness.long_form
+    @needs("go")
+    def test_go_stacks_that_grow_panic_and_are_scanned(self):
+        program, source = self.path("stress"), os.path.join(harness.ROOT, "tests", "e2e", "golang", "stress.go")
+        subprocess.run(["go", "build", "-o", program, source], check=True, capture_output=True, env={**os.environ, "HOME": self.dir}, timeout=300)
+        probes = [w for f in ("main.grow", "runtime.newstack", "runtime.mallocgc") for w in ("--function", f, "-t", "backtrace:100")]
+        for _ in range(20):
+            r = self.dynprobe(*probes, "--return", "main.grow", "-t", "$rax", "--", program)
+            self.assertEqual((r.status, r.out), (0, "bad 0\n"), r.err[-2000:])
+            names = {e["fields"]["backtrace"][-1].get("symbol", "").split("+")[0].removesuffix(".abi0") for e in r.events if e["fields"].get("backtrace")}
+            self.assertIn("runtime.goexit", names)
+
     @needs("fzf")
     def test_DP_SMALL_STACK_for_aggregations_by_backtrace_of_goroutines(self):
         _, probes = self.go_probes()
