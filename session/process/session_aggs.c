@@ -270,6 +270,8 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
 		return dp_error(DP_TAG_USAGE,
 		                "Go functions have no duration: goroutines move between threads and stacks while they run");
+	if (site.addr.v == s->place[i].addr) /* the exit's stub would run first, and find the entry of the call before */
+		return dp_error(DP_TAG_USAGE, "the function's first instruction leaves it, so such calls have no duration");
 	for (k = a->npairs; k-- > 0;)
 		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;

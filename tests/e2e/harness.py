@@ -113,12 +113,13 @@ class Target:
         return status(self.pid, "State")[0]
 
     def steps(self):
-        """A counter that grows while its threads run: their context switches, plus milliseconds of processor time."""
+        """A counter that grows while its threads work: how often they slept, plus milliseconds of processor time. (How often others took
+        their processor says nothing of their work.)"""
         switches = 0
         for tid in os.listdir(f"/proc/{self.pid}/task"):
             task = status_fields(f"{self.pid}/task/{tid}")
             if not task.get("Name", "-ust").endswith("-ust") and not task["Name"].startswith("dynprobe"):
-                switches += int(task["voluntary_ctxt_switches"]) + int(task["nonvoluntary_ctxt_switches"])
+                switches += int(task["voluntary_ctxt_switches"])
         return switches + self.cpu_ticks() * 1000 // os.sysconf("SC_CLK_TCK")
 
     def cpu_ticks(self):

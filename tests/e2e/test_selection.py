@@ -111,6 +111,15 @@ class Points(Case):
         placed = self.placed(self.run_points("--return", "tail_conditional"))
         self.assertEqual(placed.get("tail_conditional_return"), CALLS // 2, placed)
 
+    def test_a_function_that_its_first_instruction_leaves_has_no_duration(self):
+        r = self.run_points("--return", "leaves_at_once", "-t", "duration", "--function", "leaves_at_once")
+        refused = self.probes(r)["leaves_at_once_return"]
+        self.assertEqual(refused["tag"], "DP-USAGE")
+        self.assertIn("first instruction leaves it", refused["reason"])
+        self.assertEqual(self.placed(r), {"leaves_at_once": CALLS})
+        placed = self.placed(self.run_points("--return", "leaves_at_once"))
+        self.assertEqual(placed, {"leaves_at_once_return": CALLS})
+
     def test_a_condition_of_the_user_holds_as_well(self):
         placed = self.placed(self.run_points("--return", "tail_conditional", "--when", "edi == 4"))
         self.assertEqual(placed.get("tail_conditional_return"), ROUNDS, placed)

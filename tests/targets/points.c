@@ -7,7 +7,7 @@
 
 typedef int point_fn(long);
 point_fn do_nothing2, two_returns, tail_direct, tail_memory, tail_register, tail_conditional, by_table, with_cold, anywhere, skips_lock,
-        endless;
+        endless, leaves_at_once;
 void never_returns(long);
 
 static long wrong(long i)
@@ -23,6 +23,7 @@ static long wrong(long i)
 	bad += with_cold(i) != (i & 7 ? i + 1 : i & 8 ? 50 : i + 1);
 	bad += anywhere(i) != 70;
 	bad += endless(i) != 80;
+	bad += leaves_at_once(i) != 40 + (i & 3);
 	skips_lock(i);
 	return bad;
 }

@@ -144,6 +144,11 @@ with_cold.cold:
 	ret
 	end skips_lock
 
+/* Its first instruction leaves it. */
+	function leaves_at_once
+	jmp by_table
+	end leaves_at_once
+
 /* No size, and no unwind table that gives one. */
 	.p2align 4
 	.globl endless
