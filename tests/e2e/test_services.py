@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import servers
-from harness import FULL, Case, children, holders, main, tool, wait_until
+from harness import FULL, Case, children, holders, long_form, main, tool, wait_until
 
 KILLS = 50 if FULL else 3
 IDLE = ("7", "219", "288")  # poll, restart_syscall, accept4
@@ -179,6 +179,7 @@ class Services(Case):
     def test_redis_that_saves_in_children(self):
         self.all_ways(Redis, 5)
 
+    @long_form  # its package is not among those that every check installs
     def test_postgresql_with_a_backend_for_each_session(self):
         self.all_ways(Postgres, 20)
 
