@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 
 import harness
@@ -49,7 +50,7 @@ class Case(lttng_env.Case):
 
     @contextlib.contextmanager
     def running(self, t, *args, **kw):
-        """A run in the foreground, from its first patch to Ctrl-C; yields an object that becomes its Result."""
+        """A run in the foreground, from its first patch to Ctrl-C, or to its end if it has -d; yields an object that becomes its Result."""
         argv = [harness.DYNPROBE, "--pid", str(t.pid), *map(str, args)]
         with open(self.path("foreground.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})
@@ -60,7 +61,7 @@ class Case(lttng_env.Case):
                 self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
             result = harness.Result(None, "", "")
             yield result
-            vars(result).update(vars(self.finish(p)))
+            vars(result).update(vars(self.finish(p, None if "-d" in args else signal.SIGINT)))
 
     def end(self, t):
         """Removes the probes; the text must be the original, and the program must have noticed nothing."""

@@ -286,8 +286,8 @@ class Hits(lttng_probe.WithDaemon):
         twice = ("--name", "a", "--function", "foo", "-t", "reg:edi", "--name", "b", "--function", "foo", "-t", "reg:edi")
         r = self.attach(t, "--sink", "ring", *twice, "-d", "300ms")
         self.session("s")
-        with self.running(t, *twice, "--session", "s") as of_lttng:
-            self.let_run()
+        with self.running(t, *twice, "--session", "s", "-d", "2s") as of_lttng:
+            pass
         refused = {p["name"]: p.get("tag") for p in r.summary["probes"]}
         self.assertEqual(of_lttng.status, r.status, str(of_lttng))
         self.assertEqual(sorted(t for t in refused.values() if t), sorted(re.findall(r"^dynprobe: refused .*\[(DP-[A-Z-]+)\]$", of_lttng.err, re.M)))

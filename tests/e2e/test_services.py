@@ -128,19 +128,17 @@ class Services(Case):
         return kind(self)
 
     def follow(self, server, *args):
-        pids = self.pids(server)
-        return self.start("--pid", ",".join(map(str, pids)), "--follow", "--function", server.probe, *args)
-
-    def pids(self, server):
-        return [server.process.pid, *children(server.process.pid)]
+        server.pids = [server.process.pid, *children(server.process.pid)]
+        return self.start("--pid", ",".join(map(str, server.pids)), "--follow", "--function", server.probe, *args)
 
     def exact(self, server, answers):
         """Each answer makes the same number of hits, whichever process gives it."""
         server.end_load()
         server.settle()
         p = self.follow(server)
-        for pid in self.pids(server):
-            self.await_armed(p, pid)
+        for pid in server.pids:
+            if os.path.exists(f"/proc/{pid}"):
+                self.await_armed(p, pid)
         for n in range(2, answers + 2):
             server.ask(n)
         r = self.finish(p)
