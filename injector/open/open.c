@@ -90,6 +90,19 @@ struct dp_error *dp_target_open_beside(struct dp_target *first, struct dp_target
 	return err;
 }
 
+/* Of a process that is held at its start, or in an exec. */
+static struct dp_error *check_held(struct dp_target *t, pid_t pid)
+{
+	DP_TRY(dp_mem_open(&t->process));
+	DP_TRY(dp_check_thread(&t->process, pid));
+	/* a dynamic program's loader has turned it on by now; a static program does so later */
+	DP_TRY(dp_refuse_shadow_stack(t));
+	if (!dp_filter_readable())
+		DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
+	DP_TRY(dp_filters_check(t));
+	return dp_target_refresh(t);
+}
+
 /*
  * The checks of dp_process_check() that matter for a command we start: it may have a seccomp filter from birth, inherited or from
  * a preloaded library.
@@ -99,14 +112,7 @@ static struct dp_error *adopt(struct dp_target *t, pid_t pid)
 	t->process = (struct dp_process){.pid = pid, .alive = pid, .ns_pid = pid, .start_time = dp_process_start_time(pid)};
 	dp_proc_comm(pid, t->process.comm, sizeof(t->process.comm));
 	t->exit_fd = pidfd_of(pid);
-	DP_TRY(dp_mem_open(&t->process));
-	DP_TRY(dp_check_thread(&t->process, pid));
-	/* a dynamic program's loader has turned it on by now; a static program does so later */
-	DP_TRY(dp_refuse_shadow_stack(t));
-	if (!dp_filter_readable())
-		DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
-	DP_TRY(dp_filters_check(t));
-	return dp_target_refresh(t);
+	return check_held(t, pid);
 }
 
 struct dp_error *dp_target_launch(char *const argv[], const struct dp_target_options *options, struct dp_target **ret)
@@ -130,13 +136,7 @@ static struct dp_error *adopt_held(struct dp_target *t, pid_t pid)
 	DP_TRY(dp_process_inspect(pid, &t->process));
 	t->exit_fd = pidfd_of(pid);
 	DP_TRY(dp_lock(t));
-	DP_TRY(dp_mem_open(&t->process));
-	DP_TRY(dp_check_thread(&t->process, pid));
-	DP_TRY(dp_refuse_shadow_stack(t));
-	if (!dp_filter_readable())
-		DP_TRY(dp_check_seccomp(&t->process, t->options.allow_seccomp));
-	DP_TRY(dp_filters_check(t));
-	return dp_target_refresh(t);
+	return check_held(t, pid);
 }
 
 struct dp_error *dp_target_adopt(struct dp_launch *launch, pid_t pid, const struct dp_target_options *options,

@@ -5,18 +5,8 @@ import contextlib
 import os
 import signal
 
-from harness import EXIT_PARTIAL, NOBODY, Case, armed, children, main, maps, needs, needs_root, objects, status, tool, wait_until
+from harness import EXIT_PARTIAL, NOBODY, Case, armed, children, holders, main, needs, needs_root, objects, status, tool, wait_until
 from servers import Nginx
-
-
-def holders(session):
-    """Its processes that have memory of dynprobe."""
-    found = []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) == session and any(m.is_ours for m in maps(pid)):
-                found.append(pid)
-    return found
 
 
 class Brood(Case):
