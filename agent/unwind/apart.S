@@ -2,7 +2,8 @@
 /*
  * The unwinder, for code on stacks that are too small for it (goroutines): runs on the slot's own stack, behind its cache. Used like
  * dp_agent_backtrace(). While a hit of this thread uses that stack, slot->apart is 1. A hit in a signal handler meanwhile, or of a
- * slot without such a stack, records the site alone. A handler that leaves the hit for good takes the stack with it.
+ * slot without such a stack, records the site alone. The caller has blocked all signals: a handler that forked would leave two processes
+ * on one stack, which is shared memory.
  *
  * The frame is found by rbp, for debuggers.
  */
@@ -10,9 +11,10 @@
 
 	.cfi_sections .debug_frame /* for debuggers; not mapped into the target */
 	.text
-	.globl	dp_agent_backtrace_apart
-	.type	dp_agent_backtrace_apart, @function
-dp_agent_backtrace_apart:
+	.globl	dp_backtrace_switch
+	.hidden	dp_backtrace_switch
+	.type	dp_backtrace_switch, @function
+dp_backtrace_switch:
 	.cfi_startproc
 	movq	DP_CAPTURE_SLOT(%rdi), %rcx
 	movq	DP_SLOT_CACHE(%rcx), %rdx
@@ -46,5 +48,5 @@ dp_agent_backtrace_apart:
 	movq	%rcx, DP_CAPTURE_CURSOR(%rdi)
 	ret
 	.cfi_endproc
-	.size	dp_agent_backtrace_apart, . - dp_agent_backtrace_apart
+	.size	dp_backtrace_switch, . - dp_backtrace_switch
 	.section .note.GNU-stack, "", @progbits
