@@ -305,14 +305,16 @@ class Verbs:
         self.tool("detach", "--pid", t.pid)
         self.end(t, before)
 
-    def test_fork_children_run_right_and_are_not_touched_by_status(self):
+    def test_fork_children_run_right_and_status_names_their_parent(self):
         t = self.program("forker")
         self.leave(t, "--function", "foo", "--function", "in_child")
         wait_until(lambda: self.probes(t)["in_child"]["lost"]["forked"] > 100, 60, "children to hit the probe")
         for _ in range(10):
             for line in self.tool("status", "-f", "json").stdout.splitlines():
-                child = json.loads(line)["comm"] == "forker" and json.loads(line)["pid"] != t.pid
-                self.assertFalse(child, line)
+                listed = json.loads(line)
+                if listed["comm"] == "forker" and listed["pid"] != t.pid:
+                    self.assertEqual(listed["probes"], [], line)
+                    self.assertEqual([(left["of"], left["fork_of"]) for left in listed["leftovers"]], [("fork", t.pid)], line)
         self.tool("detach", "--pid", t.pid)
         self.end(t)
 
