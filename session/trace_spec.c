@@ -41,6 +41,20 @@ void dp_typed_fini(struct dp_typed *t)
 	*t = (struct dp_typed){0};
 }
 
+bool dp_trace_found(const struct dp_trace_spec *trace, pid_t pid)
+{
+	for (size_t i = 0; i < trace->nfound; i++)
+		if (trace->found[i] == pid)
+			return true;
+	return false;
+}
+
+bool dp_trace_found_ended(const struct dp_trace_spec *trace, pid_t pid, const struct dp_error *err)
+{
+	return dp_trace_found(trace, pid) &&
+	       (err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_GONE);
+}
+
 struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p)
 {
 	for (size_t i = 0; i < typed->ncontexts; i++) {

@@ -42,11 +42,11 @@ void dp_typed_fini(struct dp_typed *typed);
 /* Adds to the probe what does not depend on the program: fixed contexts, and a condition on registers alone. */
 struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p) DP_MUST_CHECK;
 
-struct dp_asked { /* aggregations instead of events (session_aggs.h) */
-	unsigned what;     /* bits of enum dp_agg_what; 0: events */
-	const char *value; /* the expression as typed, or NULL */
-	char *linear;      /* owned: the part of a linear histogram's argument that `value` points to */
-	bool average;      /* --avg: computed from the sum for display */
+struct dp_asked {               /* aggregations instead of events (session_aggs.h) */
+	unsigned what;          /* bits of enum dp_agg_what; 0: events */
+	const char *value;      /* the expression as typed, or NULL */
+	char *linear;           /* owned: the part of a linear histogram's argument that `value` points to */
+	bool average;           /* --avg: computed from the sum for display */
 	enum dp_aggs_rank rank; /* sort key of the rows: the first one asked for */
 	int64_t low;
 	uint64_t step;
@@ -70,16 +70,19 @@ struct dp_snapshots_asked { /* of hits (snapshots.h) */
 struct dp_trace_spec {
 	pid_t *pid;
 	size_t npids;
+	pid_t *found; /* those of them that a search found (a name, a control group, a user): they may end before they are opened
+	               */
+	size_t nfound;
 	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
-	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */
+	char **command;               /* a command to start instead of `pid`, NULL-terminated; or NULL */
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */
 	size_t nprobes;
 	struct dp_word_list except; /* functions that patterns leave out */
-	uint64_t hits;        /* 0: no limit */
-	uint64_t duration_ns; /* 0: no limit */
-	size_t ring_size;     /* bytes; 0: default */
-	size_t max_memory;    /* bytes; 0: default */
+	uint64_t hits;              /* 0: no limit */
+	uint64_t duration_ns;       /* 0: no limit */
+	size_t ring_size;           /* bytes; 0: default */
+	size_t max_memory;          /* bytes; 0: default */
 	enum dp_sink_choice sink;
 	/* LTTng's options as typed; any of them makes `sink` DP_SINK_LTTNG. */
 	const char *session, *set_url, *filter;
@@ -94,5 +97,10 @@ struct dp_trace_spec {
 	struct dp_snapshots_asked snapshots;
 	const struct dp_trace_calls *calls; /* or NULL */
 };
+
+/* Whether a search found the process, and the user did not name it by its number. */
+bool dp_trace_found(const struct dp_trace_spec *trace, pid_t pid);
+/* Whether `err` only says that a process which a search had found has ended since: nothing is wrong then. */
+bool dp_trace_found_ended(const struct dp_trace_spec *trace, pid_t pid, const struct dp_error *err);
 
 #endif

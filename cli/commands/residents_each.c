@@ -13,6 +13,7 @@ static bool on_progress(bool removing, size_t done, size_t of, void *data)
 	return false;
 }
 
+/* Whether it failed, which was said. */
 static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_residents_fn act, bool *partial)
 {
 	struct dp_residents left;
@@ -23,9 +24,10 @@ static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_re
 	struct dp_error *err = dp_residents_open(&trace, pid, look, &left);
 	if (!err)
 		err = act(options, &left);
-	const bool failed = err;
+	const bool failed = err && (options->trace.npids < 2 || !dp_trace_found_ended(&options->trace, pid, err));
 	dp_progress_clear();
-	dp_error_print(err, stderr);
+	if (failed)
+		dp_error_print(err, stderr);
 	dp_error_destroy(err);
 	*partial |= left.partial;
 	dp_residents_close(&left);

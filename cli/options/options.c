@@ -195,6 +195,7 @@ void dp_options_fini(struct dp_options *o)
 	free(o->trace.except.item);
 	free(o->trace.programs.item);
 	free(o->trace.pid);
+	free(o->trace.found);
 	free(o->context);
 	dp_words_free(o->trace.command);
 	dp_words_free(o->name);

@@ -21,16 +21,27 @@ static bool has_pid(const struct dp_trace_spec *trace, pid_t pid)
 	return false;
 }
 
+static struct dp_error *append(pid_t **list, size_t *n, pid_t pid)
+{
+	pid_t *grown = realloc(*list, (*n + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error_nomem();
+	*list = grown;
+	grown[(*n)++] = pid;
+	return NULL;
+}
+
 static struct dp_error *add(struct dp_trace_spec *trace, pid_t pid)
+{
+	return has_pid(trace, pid) ? NULL : append(&trace->pid, &trace->npids, pid);
+}
+
+static struct dp_error *add_found(struct dp_trace_spec *trace, pid_t pid)
 {
 	if (has_pid(trace, pid))
 		return NULL;
-	pid_t *grown = realloc(trace->pid, (trace->npids + 1) * sizeof(*grown));
-	if (!grown)
-		return dp_error_nomem();
-	trace->pid = grown;
-	trace->pid[trace->npids++] = pid;
-	return NULL;
+	DP_TRY(append(&trace->found, &trace->nfound, pid));
+	return add(trace, pid);
 }
 
 struct search {
@@ -46,7 +57,7 @@ static bool add_if_named(pid_t pid, void *data)
 	if (pid == getpid() || !dp_proc_is_named(pid, s->name))
 		return true;
 	s->found = true;
-	s->err = add(s->trace, pid);
+	s->err = add_found(s->trace, pid);
 	return !s->err;
 }
 
@@ -102,7 +113,7 @@ static struct dp_error *add_members(struct dp_trace_spec *trace, const char *fol
 	int pid;
 	while (fscanf(procs, "%d", &pid) == 1)
 		if (pid > 0 && pid != getpid()) /* 0: not in our pid namespace */
-			DP_TRY(add(trace, pid));
+			DP_TRY(add_found(trace, pid));
 	return ferror(procs) ? unreadable(folder, depth) : NULL;
 }
 
@@ -150,7 +161,7 @@ static struct dp_error *add_list(struct dp_trace_spec *trace, struct dp_pid_list
 {
 	struct dp_error *err = NULL;
 	for (size_t i = 0; i < list->n && !err; i++)
-		err = add(trace, list->item[i]);
+		err = add_found(trace, list->item[i]);
 	free(list->item);
 	return err;
 }

@@ -19,6 +19,11 @@ struct dp_error *dp_run_add_session(struct dp_run *run, struct dp_session *s)
 /* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
 static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
 {
+	if (run->trace->npids > 1 && dp_trace_found_ended(run->trace, pid, err)) {
+		dp_trace_log(run->trace, DP_LOG_INFO, "process %d has ended since it was found", pid);
+		dp_error_destroy(err);
+		return NULL;
+	}
 	if ((run->trace->npids < 2 && !run->trace->programs.n) || err->tag == DP_TAG_INTERRUPTED)
 		return err;
 	struct dp_run_missing *grown = realloc(run->missing, (run->nmissing + 1) * sizeof(*grown));
@@ -41,6 +46,8 @@ static void warn(const struct dp_run *run, const struct dp_run_missing *m)
 static struct dp_error *check_missing(struct dp_run *run, size_t from)
 {
 	const bool none = from < run->nmissing && !run->nsessions && !run->trace->programs.n;
+	if (!run->nmissing && !run->nsessions && run->trace->nfound)
+		return dp_error(DP_TAG_NO_PROCESS, "all %zu processes that were found have ended since", run->trace->nfound);
 	for (size_t i = from + none; i < run->nmissing; i++)
 		warn(run, &run->missing[i]);
 	return none ? dp_take(run->missing[from].why, NULL) : NULL;

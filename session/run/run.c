@@ -143,7 +143,7 @@ struct dp_error *dp_run_dry_run(struct dp_run *run)
 static bool may_be_ending(const struct dp_error *err)
 {
 	return err->tag == DP_TAG_GONE || err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE ||
-	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE;
+	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_SYS;
 }
 
 /* Drops the error if the process is ending: its probes end with it. */
@@ -189,6 +189,18 @@ static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, st
 	return dp_error_destroy(why);
 }
 
+/* A process that a search found may have ended before it has a probe: the run goes on as if it had not been found. */
+static bool forget_ended(struct dp_run *run, size_t i, struct dp_error **err)
+{
+	struct dp_session *s = run->session[i];
+	if (!*err || run->nsessions < 2 || !dp_trace_found(run->trace, dp_target_pid(s->target)) || (*err = forgive_end(s, *err)))
+		return false;
+	dp_session_park(s);
+	dp_session_destroy(s);
+	memmove(&run->session[i], &run->session[i + 1], (--run->nsessions - i) * sizeof(*run->session));
+	return true;
+}
+
 /* Whether the probe to be replaced is the reason that its successor does not fit. */
 static bool is_blocked_by_old(const struct dp_run *run)
 {
@@ -205,6 +217,10 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 	for (size_t i = 0; i < run->nsessions && !dp_run_interrupted(run); i++) {
 		struct dp_session *s = run->session[i];
 		struct dp_error *err = install_one(s);
+		if (forget_ended(run, i, &err)) {
+			i--;
+			continue;
+		}
 		if (err)
 			DP_TRY(give_up_one(run, s, err));
 		else

@@ -81,6 +81,17 @@ class Processes(Case):
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {t.pid})
 
+    def test_one_that_ends_after_it_was_found_by_name_costs_nothing(self):
+        """A parent and its short-lived children, most of which have ended when their turn comes."""
+        name = f"dpc{os.getpid()}"
+        os.symlink(harness.target_path("forkload"), self.path(name))
+        t = self.target(self.path(name), "2")
+        for _ in range(25):
+            r = self.dynprobe("--pid", name, "--function", "foo", "-d", "50ms")
+            self.assert_ok(r)
+            harness.tool("status", "--pid", name, status=0)
+        self.assert_result_ok(t)
+
     def test_zombie_has_no_name(self):
         name = f"dynprobe-zombie-{os.getpid()}"[:15]
         os.symlink("/bin/true", self.path(name))
