@@ -4,6 +4,7 @@
 #include "injector/tracee/proc/filter.h"
 
 #include "injector/tracee/stop/freeze.h"
+#include "probes/hazard/hazard.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -76,6 +77,11 @@ struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site 
 		return dp_error(DP_TAG_MOVED_TEXT,
 		                "0x%llx is text of %s that the program has moved from the file to %s, as is done for huge pages",
 		                (unsigned long long)site->addr.v, dp_module_name(m), *map->path ? map->path : "anonymous memory");
+	const struct dp_module *translator = dp_image_translator(t->image);
+	if (translator && m != translator)
+		return dp_error(DP_TAG_TRANSLATED,
+		                "process %d executes what %s has translated the code of %s into, not that code", t->process.alive,
+		                dp_module_name(translator), m ? dp_module_name(m) : map->path);
 	if (!map->inode)
 		return dp_error(DP_TAG_NOT_CODE, "0x%llx is in generated code without a file", (unsigned long long)site->addr.v);
 	char path[96];

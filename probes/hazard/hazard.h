@@ -8,6 +8,9 @@
 /* True if `addr` is in the executable or a library it was linked against. Other modules may be unloaded at any time. */
 bool dp_image_never_unloaded(struct dp_image *image, dp_addr addr);
 
+/* The module that translates the code of all others, which is never executed itself; NULL: none is known. */
+const struct dp_module *dp_image_translator(struct dp_image *image);
+
 /* True if the module's code runs on stacks of a few KiB that are moved when they are full (Go). */
 bool dp_module_small_stacks(struct dp_module *m);
 /*

@@ -13,6 +13,8 @@ struct dp_image {
 	char *root;
 	int pid;
 	bool lasting_known;           /* never_unloaded.c */
+	struct dp_module *translator; /* translated.c */
+	bool translator_known;
 	struct dp_perf_map *perf_map; /* perf_map.c; NULL: not asked yet */
 };
 

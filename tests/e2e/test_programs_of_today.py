@@ -2,6 +2,7 @@
 """Tests programs that use recent kernel features: they notice nothing, or dynprobe refuses them before it does harm."""
 
 import os
+import shutil
 import signal
 
 import harness
@@ -146,6 +147,31 @@ class NoTimeStamps(Programs):
         for _ in range(3):
             self.assert_refused(self.attach(t, "--function", "foo", "-n", 1), "DP-TSC", t.pid)
             self.assert_clean(t.pid, before)
+        self.assert_result_ok(t)
+
+
+class Translated(Programs):
+    """A translator executes what it made of the program's code: a probe in that code would never be hit."""
+
+    def assert_translated(self, t, function):
+        before = State(t.pid)
+        self.assert_refused(self.attach(t, "--function", function, "-n", 1), "DP-TRANSLATED", t.pid)
+        self.assert_clean(t.pid, before)
+
+    @harness.needs("valgrind")
+    def test_by_valgrind_is_refused_and_unharmed(self):
+        t = self.target("spin", 0, 1000, prefix=("valgrind", "-q"))
+        self.assert_translated(t, "foo")
+        self.assert_result_ok(t)
+
+    def test_all_but_the_translator_is_refused(self):
+        """Translators are known by their files' names, so a program with such a name is taken for one."""
+        os.mkdir(self.path("valgrind"))
+        program = self.path("valgrind/none-amd64-linux")
+        shutil.copy(harness.target_path("spin"), program)
+        t = self.target(program, 0, 1000)
+        self.assert_translated(t, "libc.so.6!clock_nanosleep")
+        self.assert_ok(self.attach(t, "--function", "foo", "-n", 5))
         self.assert_result_ok(t)
 
 
