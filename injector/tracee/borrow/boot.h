@@ -23,9 +23,15 @@ struct dp_boot_step {
 /* Builds the borrower's code for a thread with the raw registers `regs` and the signal mask `sigmask`. */
 void dp_boot_build(const struct user_regs_struct *regs, uint64_t sigmask, uint8_t ret[DP_BOOT_SIZE]);
 
-#define DP_TRIP_SIZE   24u
-#define DP_TRIP_CALLED 7u /* offset after the system call that reports */
-/* Builds the launcher's code: a system call that reports, then a jump to `entry`. */
+/*
+ * The launcher's code. Entered at its start, it first sends its own thread DP_TRIP_SIGNAL, which stops a traced thread whatever
+ * its mask, and without a tracer is ignored by default. Entered at DP_TRIP_REPORT, it only makes a system call that a tracer can
+ * stop. Then it jumps to `entry`, with rdx and rsp as they were.
+ */
+#define DP_TRIP_SIZE   103u
+#define DP_TRIP_SIGNAL SIGURG
+#define DP_TRIP_REPORT 58u
+#define DP_TRIP_CALLED 65u /* offset after the system call that reports */
 void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE]);
 
 /*

@@ -8,14 +8,19 @@
  * everything is restored and the thread is held at its entry point. If the tool dies meanwhile, the call has no effect, and the
  * program starts normally. No trap instruction, no single step.
  *
- * Differences that the program sees at its entry point: none that the ABI defines (rdx and rsp are the loader's); rax, rcx and
- * r11 are zero.
+ * To see that call, each call of the loader must stop as well: some sixty stops, 2 ms. A program that somebody else started is in
+ * a hurry. There the code first sends its thread a signal that stops only traced threads and is ignored by default; from that stop
+ * on, calls stop. Under a seccomp filter it does not: the filter may forbid that call.
+ *
+ * Differences that the program sees at its entry point: none that the ABI defines (rdx and rsp are the loader's); the registers
+ * that system calls use are zero.
  */
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/auxv.h"
 #include "injector/tracee/proc/inspect.h"
+#include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
 
@@ -39,6 +44,7 @@ struct dp_launch {
 	/* while the loader runs: */
 	struct dp_auxv_entry entry;
 	dp_addr trip;
+	bool signals; /* the code at `trip` sends its signal first */
 };
 
 static struct dp_error *ended(const struct dp_launch *l)
@@ -99,6 +105,30 @@ static struct dp_error *too_slow(const struct dp_launch *l, enum dp_stop_kind ki
 	                kind == DP_STOP_GROUP ? "was stopped by a signal" : "ran code of its libraries for too long");
 }
 
+static bool is_own_signal(const struct dp_launch *l)
+{
+	siginfo_t si;
+	return !ptrace(PTRACE_GETSIGINFO, l->p.pid, NULL, &si) && si.si_code == SI_TKILL && si.si_pid == l->p.ns_pid;
+}
+
+/*
+ * At a signal: if it is the one by which the code at `trip` reports, it is not delivered, and the next stop is a system call's.
+ * Another signal of that kind may have come at the same moment, and then ours is lost.
+ */
+static void take_report(const struct dp_launch *l, int *sig, int *request)
+{
+	struct user_regs_struct r;
+	if (!l->signals || *sig != DP_TRIP_SIGNAL || ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0 ||
+	    r.rip - l->trip.v >= DP_TRIP_SIZE)
+		return;
+	r.rip = l->trip.v + DP_TRIP_REPORT;
+	r.orig_rax = UINT64_MAX;
+	if (ptrace(PTRACE_SETREGS, l->p.pid, NULL, &r) != 0)
+		return;
+	*sig = is_own_signal(l) ? 0 : *sig;
+	*request = PTRACE_SYSCALL;
+}
+
 /* Resumes, passing signals through, up to the next stop of the wanted kind or an exec. */
 static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_stop_kind want, struct dp_stop *ret)
 {
@@ -113,6 +143,7 @@ static struct dp_error *run_to(const struct dp_launch *l, int request, enum dp_s
 		if (ret->kind == DP_STOP_EXITED)
 			return ended(l);
 		sig = ret->kind == DP_STOP_SIGNAL ? ret->sig : 0;
+		take_report(l, &sig, &request);
 	}
 }
 
@@ -151,10 +182,22 @@ static struct dp_error *to_exec(struct dp_launch *l, const char *command, int go
 
 /* ---- running the loader ------------------------------------------------------------------------------------------------- */
 
+/* Unknown counts as yes. */
+static bool is_filtered(const struct dp_process *p)
+{
+	struct dp_buf status;
+	dp_buf_init(&status);
+	const bool filtered =
+	        !dp_proc_slurp(&status, "/proc/%d/status", p->pid) || dp_status_long(dp_buf_str(&status), "Seccomp", 1) != 0;
+	dp_buf_fini(&status);
+	return filtered;
+}
+
 static struct dp_error *set_trip(struct dp_launch *l)
 {
 	dp_auto_free char *maps = NULL;
 	uint8_t code[DP_TRIP_SIZE];
+	l->signals = l->adopted && !is_filtered(&l->p);
 	DP_TRY(dp_process_maps(&l->p, &maps));
 	dp_trip_build(l->entry.value, code);
 	for (unsigned nth = 0;; nth++) {
@@ -166,7 +209,8 @@ static struct dp_error *set_trip(struct dp_launch *l)
 			break;
 		dp_error_destroy(err);
 	}
-	return dp_mem_write(&l->p, l->entry.slot, &l->trip.v, sizeof(l->trip.v));
+	const uint64_t begin = l->trip.v + (l->signals ? 0 : DP_TRIP_REPORT);
+	return dp_mem_write(&l->p, l->entry.slot, &begin, sizeof(begin));
 }
 
 /* Restores the thread first, then the vector and the code. */
@@ -177,7 +221,7 @@ static struct dp_error *clear_trip(struct dp_launch *l)
 	if (ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0)
 		return ended(l);
 	r.rip = l->entry.value;
-	r.rax = r.rcx = r.r11 = 0;
+	r.rax = r.rdi = r.rsi = r.r10 = r.r8 = r.r9 = r.rcx = r.r11 = 0;
 	r.orig_rax = UINT64_MAX;
 	if (ptrace(PTRACE_SETREGS, l->p.pid, NULL, &r) != 0)
 		return ended(l);
@@ -189,9 +233,9 @@ static struct dp_error *clear_trip(struct dp_launch *l)
 static struct dp_error *run_loader(struct dp_launch *l, bool *again)
 {
 	struct dp_stop stop;
-	for (;;) {
+	for (int request = l->signals ? PTRACE_CONT : PTRACE_SYSCALL;; request = PTRACE_SYSCALL) {
 		errno = 0;
-		DP_TRY(run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop));
+		DP_TRY(run_to(l, request, DP_STOP_SYSCALL, &stop));
 		*again = stop.kind == DP_STOP_EXEC;
 		if (*again)
 			return finish_exec(l);
