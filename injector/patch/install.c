@@ -116,6 +116,15 @@ static struct dp_error *map_finish(struct dp_target *t, struct dp_borrow *b, uin
 	return dp_map_finish(t, b, NULL);
 }
 
+/* A program that is held before its first instruction stays held, so one borrowing is enough. */
+static struct dp_error *map_whole(struct dp_target *t, struct dp_borrow *b, uint64_t file_size)
+{
+	if (!t->installed)
+		DP_TRY(dp_map_begin(t, b, file_size));
+	t->installed = true; /* from here on there is something to remove */
+	return dp_map_finish(t, b, NULL);
+}
+
 /* ---- live: one thread works at a time, and only briefly -------------------------------------------------------------------- */
 
 #define BORROW_NS UINT64_C(1000000000)
@@ -236,6 +245,8 @@ static struct dp_error *map(struct install *i, uint64_t file_size)
 		return err;
 	if (i->t->installed) /* the first step is done */
 		return map_patiently(i, map_finish, file_size);
+	if (i->t->launch)
+		return map_patiently(i, map_whole, file_size);
 	DP_TRY(map_patiently(i, dp_map_begin, file_size));
 	i->t->installed = true; /* from here on there is something to remove */
 	return map_patiently(i, map_finish, file_size);

@@ -19,8 +19,10 @@ struct dp_sights {
 	size_t n;
 	size_t *odd; /* room for all */
 	size_t nodd;
-	uint8_t page[PAGES][DP_PAGE];
 };
+
+/* What one call has read: of one process after the other, by the thread that watches all of them. */
+static uint8_t pages[PAGES][DP_PAGE];
 
 void dp_placed_expected(const struct dp_installation *in, size_t i, uint8_t *bytes)
 {
@@ -107,9 +109,9 @@ static void fill(const struct dp_sights *s, struct batch *b)
 }
 
 /* Number of pages read, from the start. */
-static size_t read_pages(const struct dp_target *t, struct dp_sights *s, const struct batch *b)
+static size_t read_pages(const struct dp_target *t, const struct batch *b)
 {
-	struct iovec here = {s->page, b->n * DP_PAGE}, there[PAGES];
+	struct iovec here = {pages, b->n * DP_PAGE}, there[PAGES];
 	size_t n = 0;
 	for (size_t i = 0; i < b->n; i++)
 		if (i && b->page[i] == b->page[i - 1] + DP_PAGE)
@@ -131,11 +133,11 @@ static bool is_as_wanted(const struct dp_target *t, const struct sight *at, cons
 
 static void look_at(const struct dp_target *t, struct dp_sights *s, const struct batch *b)
 {
-	const size_t got = read_pages(t, s, b);
+	const size_t got = read_pages(t, b);
 	for (size_t i = b->first, page = 0; i < b->end; i++) {
 		const struct sight *at = &s->sight[i];
 		page += dp_page_down(at->addr) != b->page[page];
-		if (!is_as_wanted(t, at, page < got ? s->page[page] : NULL))
+		if (!is_as_wanted(t, at, page < got ? pages[page] : NULL))
 			s->odd[s->nodd++] = at->site;
 	}
 }

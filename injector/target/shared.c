@@ -12,9 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 struct dp_error *dp_shared_write(struct dp_target *t, const struct dp_region *r, const void *bytes, size_t n)
 {
 	return dp_file_write(t->memfd, bytes, n, r->offset);
+}
+
+/* All but the rings is written at once: one call instead of a fault for each page. Kernels before 5.14 refuse. */
+static void populate(const struct dp_target *t)
+{
+	const struct dp_data_layout l = dp_data_layout(t);
+	const uint64_t written = dp_page_up(l.slots + t->options.nslots * sizeof(struct dp_slot));
+	madvise(t->data, written, MADV_POPULATE_WRITE);
 }
 
 static struct dp_error *map_here(struct dp_target *t)
@@ -24,6 +36,7 @@ static struct dp_error *map_here(struct dp_target *t)
 	if (view == MAP_FAILED)
 		return dp_error_sys(DP_TAG_SYS, "mapping the %llu MiB of shared rings", (unsigned long long)(r->size >> 20));
 	t->data = view;
+	populate(t);
 	return NULL;
 }
 

@@ -9,18 +9,18 @@
  * program starts normally. No trap instruction, no single step.
  *
  * To see that call, each call of the loader must stop as well: some sixty stops, 2 ms. A program that somebody else started is in
- * a hurry. There the code first sends its thread a signal that stops only traced threads and is ignored by default; from that stop
- * on, calls stop. Under a seccomp filter it does not: the filter may forbid that call.
+ * a hurry. There the code first sends its thread a signal that stops only traced threads and is ignored by default; from that
+ * stop on, calls stop. Under a seccomp filter it does not: the filter may forbid that call.
  *
  * Differences that the program sees at its entry point: none that the ABI defines (rdx and rsp are the loader's); the registers
  * that system calls use are zero.
  */
 #include "injector/tracee/borrow/boot.h"
-#include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/auxv.h"
 #include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/watchdog.h"
 
 #include "base/cleanup.h"
 
