@@ -84,8 +84,6 @@ static struct dp_error *none(struct dp_module *m)
 static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
 {
 	const char *alt;
-	if (!m->elf)
-		return dp_module_failure(m);
 	if (!open_own(m, d) && !open_separate(m, d) && !dp_debug_fetch(m, d))
 		return none(m);
 	if (!d->path)
@@ -100,25 +98,39 @@ static struct dp_error *find(struct dp_module *m, struct dp_debug_state *d)
 	return NULL;
 }
 
-struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret)
+/* For all modules of the file. */
+static struct dp_error *load(struct dp_module *m)
 {
-	if (!m->debug_info && !m->debug_failure) {
+	struct dp_parsed *p = m->parsed;
+	if (!p->debug_info && !m->no_debug) {
 		struct dp_debug_state *d = calloc(1, sizeof(*d));
 		if (!d)
 			return dp_error_nomem();
 		d->main.fd = d->alt.fd = -1;
-		d->open.bias = m->bias;
-		m->debug_failure = find(m, d);
-		m->debug_destroy = debug_state_destroy;
-		m->debug_info = m->debug_failure ? debug_state_destroy(d) : d;
+		d->open.state = d;
+		m->no_debug = find(m, d);
+		p->debug_destroy = debug_state_destroy;
+		p->debug_info = m->no_debug ? debug_state_destroy(d) : d;
 	}
-	if (m->debug_failure)
-		return dp_error(m->debug_failure->tag, "%s", m->debug_failure->message);
-	*ret = &m->debug_info->open;
+	return p->debug_info ? NULL : dp_error(m->no_debug->tag, "%s", m->no_debug->message);
+}
+
+struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret)
+{
+	if (!m->elf)
+		return dp_module_failure(m);
+	if (!m->debug) {
+		DP_TRY(load(m));
+		if (!(m->debug = malloc(sizeof(*m->debug))))
+			return dp_error_nomem();
+		*m->debug = m->parsed->debug_info->open;
+		m->debug->bias += m->bias;
+	}
+	*ret = m->debug;
 	return NULL;
 }
 
 bool dp_module_debug_opened(const struct dp_module *m)
 {
-	return m->debug_info;
+	return m->parsed->debug_info;
 }

@@ -19,9 +19,9 @@
 
 struct dp_debug {
 	Dwarf *dwarf;
-	int64_t bias;            /* address in the target = address in the debug information + bias */
-	const char *path;        /* of the file that contains it, for messages */
-	const char *missing_dwo; /* first .dwo file that a unit needs and that is missing, or NULL; set while units are walked */
+	int64_t bias;                 /* address in the target = address in the debug information + bias */
+	const char *path;             /* of the file that contains it, for messages */
+	struct dp_debug_state *state; /* private: shared by all modules of the file */
 };
 
 /*
@@ -29,6 +29,8 @@ struct dp_debug {
  * says where it was searched and what to install. The result is remembered.
  */
 struct dp_error *dp_module_debug(struct dp_module *m, struct dp_debug **ret) DP_MUST_CHECK;
+/* The first .dwo file that a unit needs and that is missing, or NULL; set while units are walked. */
+const char *dp_debug_missing_dwo(const struct dp_debug *debug);
 /* True if it was opened already. Does no I/O. */
 bool dp_module_debug_opened(const struct dp_module *m);
 

@@ -21,7 +21,7 @@ struct dp_debug_file { /* one file, opened for libdw */
 };
 
 struct dp_debug_state {
-	struct dp_debug open; /* the public part */
+	struct dp_debug open; /* the public part, for addresses of the file */
 	struct dp_debug_file main, alt;
 	Dwfl *dwfl; /* set if libdw found the file itself; it then owns main.dwarf */
 	char *path, *missing;
@@ -31,7 +31,7 @@ struct dp_debug_state {
 };
 
 /* debug_open.c: these open a file for reading. They return false if it has no debug information. */
-bool dp_debug_file_open(int fd, struct dp_debug_file *ret); /* takes ownership of fd */
+bool dp_debug_file_open(int fd, struct dp_debug_file *ret);      /* takes ownership of fd */
 bool dp_debug_file_open_kept(int fd, struct dp_debug_file *ret); /* the same, through the cache of debug_cache.h */
 bool dp_debug_memory_open(const struct dp_elf *elf, struct dp_debug_file *ret);
 void dp_debug_file_close(struct dp_debug_file *f);

@@ -8,7 +8,7 @@
 
 static struct dp_debug_state *state_of(struct dp_debug *debug)
 {
-	return (struct dp_debug_state *)debug; /* its first member */
+	return debug->state;
 }
 
 static const char *dwo_name(Dwarf_Die *skeleton)
@@ -30,7 +30,12 @@ static void whole(struct dp_debug_state *d, Dwarf_CU *cu, Dwarf_Die *ret)
 	*ret = split.addr ? split : skeleton;
 	const char *missing = split.addr ? NULL : dwo_name(&skeleton);
 	if (missing && !d->missing)
-		d->open.missing_dwo = d->missing = strdup(missing);
+		d->missing = strdup(missing);
+}
+
+const char *dp_debug_missing_dwo(const struct dp_debug *debug)
+{
+	return debug->state->missing;
 }
 
 bool dp_debug_next_unit(struct dp_debug *debug, Dwarf_CU **cursor, Dwarf_Die *ret)

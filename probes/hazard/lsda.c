@@ -29,7 +29,7 @@ static bool add(struct search *s, uint64_t vaddr)
 		pads->pad = grown;
 		s->capacity = capacity;
 	}
-	pads->pad[pads->n++] = dp_module_addr(s->m, vaddr).v;
+	pads->pad[pads->n++] = vaddr;
 	return true;
 }
 
@@ -84,25 +84,38 @@ static void sort(struct dp_pads *pads)
 	pads->n = n;
 }
 
+/* From the file's addresses to the target's. False: out of memory. */
+static bool move(struct dp_module *m)
+{
+	const struct dp_pads *all = &m->parsed->pads;
+	if (m->pads)
+		return true;
+	m->pads = malloc((all->n + 1) * sizeof(*m->pads));
+	for (size_t i = 0; m->pads && i < all->n; i++)
+		m->pads[i] = dp_module_addr(m, all->pad[i]).v;
+	return m->pads;
+}
+
 /*
  * Go's runtime can interrupt a goroutine at any instruction and resume it there later. Meanwhile the pc is on the goroutine's
  * stack, which belongs to no thread. So in a Go module any instruction may be a landing pad: returns false.
  */
 bool dp_module_landing_pads(struct dp_module *m, const uint64_t **pads, size_t *n)
 {
-	struct search s = {.m = m, .pads = &m->pads};
-	if (!m->pads.loaded && m->elf) {
+	struct dp_pads *all = &m->parsed->pads;
+	struct search s = {.m = m, .pads = all};
+	if (!all->loaded && m->elf) {
 		const struct dp_fdes *fdes = dp_module_fdes(m);
 		s.bad = fdes->damaged;
 		for (size_t i = 0; i < fdes->n && !s.bad; i++)
 			s.bad = fdes->fde[i].lsda && !read_lsda(&s, &fdes->fde[i]);
-		sort(&m->pads);
-		m->pads.known = !s.bad && !dp_module_small_stacks(m);
+		sort(all);
+		all->known = !s.bad && !dp_module_small_stacks(m);
 	}
-	m->pads.loaded = true;
-	if (!m->pads.known)
+	all->loaded = true;
+	if (!all->known || !move(m))
 		return false;
-	*pads = m->pads.pad;
-	*n = m->pads.n;
+	*pads = m->pads;
+	*n = all->n;
 	return true;
 }

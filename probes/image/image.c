@@ -89,7 +89,7 @@ static void extent_from_file(struct dp_module *m, const struct dp_map *map)
 {
 	if (find_bias(m->elf, map, &m->bias) && extent_from_bias(m))
 		return;
-	m->elf = dp_elf_destroy(m->elf);
+	dp_module_disown(m);
 	m->failure = dp_error(DP_TAG_BAD_ELF, "the program headers of '%s' do not match its mapping", m->path);
 }
 
@@ -107,7 +107,7 @@ static bool is_pseudo_file(const char *path)
 static struct dp_error *open_module(struct dp_image *image, const struct dp_map *map, struct dp_module **ret)
 {
 	dp_auto_close int fd = -1;
-	struct dp_elf *elf = NULL;
+	struct dp_parsed *parsed = NULL;
 	struct dp_error *why = dp_module_open(map, image->root, image->pid, &fd);
 	*ret = NULL;
 	if ((fd >= 0 && !dp_elf_magic(fd)) || (why && is_pseudo_file(map->path))) {
@@ -115,8 +115,8 @@ static struct dp_error *open_module(struct dp_image *image, const struct dp_map 
 		return NULL;
 	}
 	if (!why)
-		why = dp_elf_open(fd, map->path, &elf);
-	struct dp_module *m = dp_module_create(map->path, image->root, elf);
+		why = dp_parsed_open(fd, map->path, image->root, &parsed);
+	struct dp_module *m = dp_module_create(map->path, image->root, parsed ? parsed : dp_parsed_nothing());
 	if (!m) {
 		dp_error_destroy(why);
 		return dp_error_nomem();
@@ -331,7 +331,8 @@ struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, si
 		return map ? dp_error_nomem() : NULL;
 	memcpy(copy, bytes, size);
 	DP_TRY(dp_elf_from_memory(copy, size, "[vdso]", &elf));
-	struct dp_module *m = dp_module_create("[vdso]", image->root, elf);
+	struct dp_parsed *parsed = dp_parsed_of(elf);
+	struct dp_module *m = parsed ? dp_module_create("[vdso]", image->root, parsed) : NULL;
 	if (!m)
 		return dp_error_nomem();
 	m->vdso = true;

@@ -9,42 +9,38 @@
 
 static uint64_t last_id;
 
-struct dp_module *dp_module_create(const char *path, const char *root, struct dp_elf *elf)
+struct dp_module *dp_module_create(const char *path, const char *root, struct dp_parsed *parsed)
 {
 	bool changed;
 	struct dp_module *m = calloc(1, sizeof(*m));
 	if (!m || !(m->path = dp_map_clean_path(path, &changed))) {
 		free(m);
-		dp_elf_destroy(elf);
+		dp_parsed_release(parsed);
 		return NULL;
 	}
 	m->id = ++last_id;
 	m->name = m->path + (dp_path_last(m->path) - m->path);
 	m->root = root;
-	m->elf = elf;
-	m->text_relocations = -1;
+	m->parsed = parsed;
+	m->elf = parsed->elf;
 	return m;
+}
+
+void dp_module_disown(struct dp_module *m)
+{
+	dp_parsed_release(m->parsed);
+	m->parsed = dp_parsed_nothing();
+	m->elf = NULL;
 }
 
 struct dp_module *dp_module_destroy(struct dp_module *m)
 {
 	if (!m)
 		return NULL;
-	dp_symbol_index_fini(&m->own_index);
-	dp_symbol_index_fini(&m->debug_index);
-	dp_symbol_names_fini(&m->own_names);
-	dp_symbol_names_fini(&m->debug_names);
-	dp_symbols_fini(&m->own);
-	dp_symbols_fini(&m->debug);
-	dp_readables_fini(&m->readables);
-	free(m->fdes.fde);
-	free(m->pads.pad);
-	if (m->debug_info)
-		m->debug_destroy(m->debug_info);
-	if (m->markers)
-		m->markers_destroy(m->markers);
-	dp_error_destroy(m->debug_failure);
-	dp_elf_destroy(m->elf);
+	free(m->pads);
+	free(m->debug);
+	dp_error_destroy(m->no_debug);
+	dp_parsed_release(m->parsed);
 	dp_error_destroy(m->failure);
 	for (size_t i = 0; i < DP_CALLED_MAX; i++)
 		free(m->called[i]);
@@ -79,14 +75,15 @@ const char *dp_module_build_id(struct dp_module *m)
 {
 	const uint8_t *bytes;
 	size_t n;
-	if (m->build_id_loaded || !m->elf)
-		return m->build_id;
-	m->build_id_loaded = true;
-	if (!dp_elf_build_id(m->elf, &bytes, &n) || 2 * n >= sizeof(m->build_id))
-		return m->build_id;
+	struct dp_parsed *p = m->parsed;
+	if (p->build_id_loaded || !m->elf)
+		return p->build_id;
+	p->build_id_loaded = true;
+	if (!dp_elf_build_id(m->elf, &bytes, &n) || 2 * n >= sizeof(p->build_id))
+		return p->build_id;
 	for (size_t i = 0; i < n; i++)
-		snprintf(m->build_id + 2 * i, 3, "%02x", bytes[i]);
-	return m->build_id;
+		snprintf(p->build_id + 2 * i, 3, "%02x", bytes[i]);
+	return p->build_id;
 }
 
 /* Finds the executable segment that contains `addr`, and its bytes. */
@@ -118,9 +115,9 @@ struct dp_error *dp_module_text(struct dp_module *m, dp_addr addr, void *buf, si
 	if (*n > s.size - skip)
 		*n = s.size - skip;
 	memcpy(buf, s.bytes + skip, *n);
-	if (m->text_relocations < 0)
-		m->text_relocations = dp_elf_text_relocations(m->elf);
-	if (m->text_relocations)
+	if (m->parsed->text_relocations < 0)
+		m->parsed->text_relocations = dp_elf_text_relocations(m->elf);
+	if (m->parsed->text_relocations)
 		dp_elf_relocate(m->elf, m->bias, vaddr, buf, *n);
 	return NULL;
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A module: an ELF file mapped in the target, with what is loaded from it so far. */
+/* A module: an ELF file mapped in the target. What is loaded from the file is shared by the modules of all processes (parsed.h).
+ */
 #ifndef DP_PROBES_IMAGE_MODULE_H
 #define DP_PROBES_IMAGE_MODULE_H
 
-#include "probes/elf/eh_frame.h"
 #include "probes/image/maps.h"
-#include "probes/elf/symbols.h"
-
-struct dp_fdes { /* ascending, disjoint */
-	struct dp_fde *fde;
-	size_t n;
-	bool loaded, damaged; /* damaged: some entries could not be read */
-};
-
-struct dp_pads {
-	uint64_t *pad;
-	size_t n;
-	bool loaded, known;
-};
+#include "probes/image/parsed.h"
 
 #define DP_CALLED_MAX 2u
 
@@ -25,39 +13,28 @@ struct dp_module {
 	uint64_t id; /* from 1; no other module of any image has had it */
 	char *path, *name;
 	char *called[DP_CALLED_MAX]; /* only of the executable: further names, or NULL; module_names.c */
-	dp_addr start, end; /* whole pages around all segments */
+	dp_addr start, end;          /* whole pages around all segments */
 	int64_t bias;
 	uint64_t inode;
 	const char *mapped_path;  /* as in maps; the image owns it */
 	const char *root;         /* the image's */
-	struct dp_elf *elf;       /* NULL if the file is not usable; `failure` then */
+	struct dp_parsed *parsed; /* what the file contains */
+	struct dp_elf *elf;       /* the same as in `parsed`: NULL if the file is not usable; `failure` then */
 	struct dp_error *failure; /* says why */
 	bool vdso;
-	bool executable;      /* the image's [0] */
-	bool lasting;         /* never_unloaded.c */
-	uint64_t hidden_main; /* main of a stripped executable; find_main.c */
-	bool hidden_main_known;
-
-	char build_id[2 * 64 + 1];
-	bool build_id_loaded;
-	struct dp_symbols own, debug; /* of the file; of its separate or embedded debug file */
-	bool own_loaded, debug_loaded;
-	struct dp_symbol_index own_index, debug_index;
-	struct dp_symbol_names own_names, debug_names;
-	struct dp_fdes fdes;
-	struct dp_pads pads;
-	/* What higher folders load: each sets its destructor along with it. */
-	struct dp_debug_state *debug_info; /* debug.c: NULL until loaded, or if there is none; then */
-	struct dp_error *debug_failure;    /* says why */
-	struct dp_debug_state *(*debug_destroy)(struct dp_debug_state *d);
-	struct dp_markers *markers; /* usdt.c: NULL until loaded */
-	struct dp_markers *(*markers_destroy)(struct dp_markers *markers);
-	struct dp_readable *readables; /* readable.c: by the name's address */
-	int text_relocations; /* -1 unknown, else 0 or 1 */
+	bool executable; /* the image's [0] */
+	bool lasting;    /* never_unloaded.c */
+	/* That there is no debug file holds for this module only: one may be installed before the next process starts. */
+	bool debug_searched;
+	struct dp_error *no_debug; /* debug.c: why there is no debug information */
+	uint64_t *pads;            /* lsda.c: addresses of parsed->pads in the target, or NULL */
+	struct dp_debug *debug;    /* debug.c: parsed->debug_info for this module's addresses, or NULL; from malloc() */
 };
 
-/* `path` is as in maps. Takes ownership of `elf`, which may be NULL. The caller sets the bias. */
-struct dp_module *dp_module_create(const char *path, const char *root, struct dp_elf *elf);
+/* `path` is as in maps. Takes `parsed`, also on failure. The caller sets the bias. */
+struct dp_module *dp_module_create(const char *path, const char *root, struct dp_parsed *parsed);
+/* From now on its file counts as unusable. The caller sets the failure. */
+void dp_module_disown(struct dp_module *m);
 struct dp_module *dp_module_destroy(struct dp_module *m);
 /* A new error that says why the file cannot be used. */
 struct dp_error *dp_module_failure(const struct dp_module *m) DP_MUST_CHECK;

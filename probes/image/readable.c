@@ -51,12 +51,12 @@ static char *demangle(const char *name)
 const char *dp_function_readable(const struct dp_function *f)
 {
 	struct dp_readable *r = NULL;
-	if (!f->module || !is_mangled(f->name))
+	if (!f->module || !f->module->parsed || !is_mangled(f->name))
 		return f->name;
-	HASH_FIND_PTR(f->module->readables, &f->name, r);
+	HASH_FIND_PTR(f->module->parsed->readables, &f->name, r);
 	if (!r && (r = calloc(1, sizeof(*r)))) {
 		r->name = f->name;
-		HASH_ADD_PTR(f->module->readables, name, r);
+		HASH_ADD_PTR(f->module->parsed->readables, name, r);
 		if (!r->hh.tbl)
 			return free(r), f->name;
 		r->text = demangle(f->name);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/code/code_view.h"
 
+#include "probes/image/module.h"
+
 #include <stdlib.h>
 
 #define KEEP_MAX 64u
@@ -19,6 +21,12 @@ struct dp_code_view {
 	size_t n;
 };
 
+static void fini(struct module_text *m)
+{
+	free(m->segment);
+	free(m->keep);
+}
+
 struct dp_error *dp_code_view_create(struct dp_image *image, struct dp_code_view **ret)
 {
 	struct dp_code_view *view = calloc(1, sizeof(*view));
@@ -36,10 +44,8 @@ struct dp_error *dp_code_view_create(struct dp_image *image, struct dp_code_view
 
 struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view)
 {
-	for (size_t i = 0; view && i < view->n; i++) {
-		free(view->module[i].segment);
-		free(view->module[i].keep);
-	}
+	for (size_t i = 0; view && i < view->n; i++)
+		fini(&view->module[i]);
 	if (view) {
 		dp_analysis_destroy(view->known);
 		free(view->module);
@@ -47,6 +53,13 @@ struct dp_code_view *dp_code_view_destroy(struct dp_code_view *view)
 	free(view);
 	return NULL;
 }
+
+/* Ranges that must stay unchanged. To find them means to read all of the code, so that is done once for each file. */
+struct protected
+{
+	size_t n;
+	struct dp_protected range[]; /* addresses of the file */
+};
 
 /* Stores the ranges that, by the module's file, must stay unchanged, and returns their number. `ret` NULL: only counts. */
 static size_t named_kept(struct dp_module *m, struct dp_protected *ret)
@@ -63,17 +76,41 @@ static size_t named_kept(struct dp_module *m, struct dp_protected *ret)
 	return n;
 }
 
+/* NULL: out of memory. */
+static const struct protected *find_protected(struct dp_module *m, const struct dp_text *text)
+{
+	const size_t nnamed = named_kept(m, NULL);
+	struct protected *all = m->parsed->protected;
+	if (all || !(all = calloc(1, sizeof(*all) + (KEEP_MAX + nnamed) * sizeof(*all->range))))
+		return all;
+	all->n = dp_text_find_protected(text, all->range, KEEP_MAX);
+	all->n += named_kept(m, all->range + all->n);
+	for (size_t i = 0; i < all->n; i++)
+		all->range[i].start = dp_module_vaddr(m, dp_addr_of(all->range[i].start));
+	return m->parsed->protected = all;
+}
+
+static struct dp_error *load_protected(struct dp_module *m, struct module_text *ret)
+{
+	const struct protected *all = find_protected(m, &ret->text);
+	ret->keep = all ? calloc(all->n + 1, sizeof(*ret->keep)) : NULL;
+	if (!ret->keep)
+		return dp_error_nomem();
+	for (size_t i = 0; i < all->n; i++) {
+		ret->keep[i] = all->range[i];
+		ret->keep[i].start = dp_module_addr(m, all->range[i].start).v;
+	}
+	ret->text.keep = ret->keep;
+	ret->text.nkeep = all->n;
+	return NULL;
+}
+
 static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 {
 	const size_t n = dp_module_nsegments(m);
 	struct dp_segment *segment = calloc(n + 1, sizeof(*segment));
-	const size_t nkeep = named_kept(m, NULL);
-	struct dp_protected *keep = calloc(KEEP_MAX + nkeep, sizeof(*keep));
-	if (!segment || !keep) {
-		free(segment);
-		free(keep);
+	if (!segment)
 		return dp_error_nomem();
-	}
 	size_t used = 0;
 	for (size_t i = 0; i < n; i++) {
 		dp_addr addr;
@@ -83,15 +120,14 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 			used++;
 		}
 	}
-	ret->module = m;
-	ret->segment = segment;
+	*ret = (struct module_text){.module = m, .segment = segment};
 	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
-	ret->keep = keep;
-	ret->text.keep = keep;
-	ret->text.nkeep = dp_text_find_protected(&ret->text, keep, KEEP_MAX);
-	ret->text.nkeep += named_kept(m, keep + ret->text.nkeep);
-	ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
-	return NULL;
+	struct dp_error *err = load_protected(m, ret);
+	if (err)
+		fini(ret);
+	else
+		ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
+	return err;
 }
 
 static struct module_text *find(struct dp_code_view *view, const struct dp_module *m)

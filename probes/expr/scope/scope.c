@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/expr/scope/scope.h"
 #include "base/cleanup.h"
-#include "probes/image/module.h"
 #include "probes/expr/scope/scope_internal.h"
+#include "probes/image/module.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -85,11 +85,11 @@ static struct dp_error *open_debug(struct dp_scope *s)
 		                dp_module_path(s->at.site.module),
 		                s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name
 		                                                                      : "the probe's place");
-	if (s->debug->missing_dwo && dwarf_tag(&s->unit) == DW_TAG_skeleton_unit)
+	if (dp_debug_missing_dwo(s->debug) && dwarf_tag(&s->unit) == DW_TAG_skeleton_unit)
 		return dp_error(DP_TAG_NO_DEBUG_INFO,
 		                "the debug information of '%s' is in '%s', which is missing; keep the .dwo files: dynprobe "
 		                "does not read dwp packages",
-		                dp_module_path(s->at.site.module), s->debug->missing_dwo);
+		                dp_module_path(s->at.site.module), dp_debug_missing_dwo(s->debug));
 	return look_around(s);
 }
 

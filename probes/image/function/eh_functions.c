@@ -35,7 +35,7 @@ static int compare(const void *a, const void *b)
 
 const struct dp_fdes *dp_module_fdes(struct dp_module *m)
 {
-	struct dp_fdes *fdes = &m->fdes;
+	struct dp_fdes *fdes = &m->parsed->fdes;
 	struct collection c = {.fdes = fdes, .elf = m->elf};
 	struct dp_span s;
 	bool exact;

@@ -96,11 +96,11 @@ struct dp_error *dp_module_find_main(struct dp_module *m, uint64_t *vaddr)
 	if (!m->elf)
 		return dp_module_failure(m);
 	uint64_t entry = m->elf->ehdr.e_entry;
-	if (!m->hidden_main_known)
-		scan(m->elf, start_c(m->elf, entry, &next) ? next : entry, &m->hidden_main);
-	m->hidden_main_known = true;
-	if (m->hidden_main) {
-		*vaddr = m->hidden_main;
+	if (!m->parsed->hidden_main_known)
+		scan(m->elf, start_c(m->elf, entry, &next) ? next : entry, &m->parsed->hidden_main);
+	m->parsed->hidden_main_known = true;
+	if (m->parsed->hidden_main) {
+		*vaddr = m->parsed->hidden_main;
 		return NULL;
 	}
 	return dp_error(DP_TAG_NO_MAIN,

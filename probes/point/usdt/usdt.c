@@ -92,7 +92,7 @@ struct dp_error *dp_module_markers(struct dp_module *m, const struct dp_usdt **r
 	struct dp_span notes, base;
 	if (!m->elf)
 		return dp_module_failure(m);
-	if (!m->markers) {
+	if (!m->parsed->markers) {
 		struct dp_markers *l = calloc(1, sizeof(*l));
 		const bool based = dp_elf_section(m->elf, ".stapsdt.base", 0, &shdr, &base);
 		if (l && dp_elf_section(m->elf, ".note.stapsdt", 0, &shdr, &notes) &&
@@ -100,11 +100,11 @@ struct dp_error *dp_module_markers(struct dp_module *m, const struct dp_usdt **r
 			l = markers_destroy(l);
 		if (!l)
 			return dp_error_nomem();
-		m->markers = l;
-		m->markers_destroy = markers_destroy;
+		m->parsed->markers = l;
+		m->parsed->markers_destroy = markers_destroy;
 	}
-	*ret = m->markers->item;
-	*n = m->markers->n;
+	*ret = m->parsed->markers->item;
+	*n = m->parsed->markers->n;
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 /* Debug information is found wherever compilers, packages and users put it, and never that of another file. */
 #include "helper_elf.h"
 #include "probes/debug/debug.h"
+#include "probes/image/parsed.h"
 #include "probes/point/select/more.h"
 
 #include <criterion/criterion.h>
@@ -47,8 +48,9 @@ static void expect_good(struct dp_image *image)
 		}
 	}
 	cr_assert(inlined);
-	cr_assert_null(debug->missing_dwo);
+	cr_assert_null(dp_debug_missing_dwo(debug));
 	dp_image_destroy(image);
+	dp_parsed_forget(); /* the next image searches anew */
 }
 
 static void expect_none(struct dp_image *image, const char *part)
@@ -130,7 +132,7 @@ Test(debug, a_missing_dwo_file_is_named)
 	struct dp_image *image = image_of("prog", BASE);
 	cr_assert_null(open_of(image, &debug));
 	cr_assert(dp_debug_next_unit(debug, &cursor, &die));
-	cr_assert(debug->missing_dwo && strstr(debug->missing_dwo, ".dwo"));
+	cr_assert(dp_debug_missing_dwo(debug) && strstr(dp_debug_missing_dwo(debug), ".dwo"));
 	dp_image_destroy(image);
 }
 

@@ -159,7 +159,8 @@ static const char *readable(struct dp_module *m, const char *symbol)
 Test(demangle, names_for_people_are_without_parameters_and_kept)
 {
 	static char symbol[1000][16];
-	struct dp_module m = {0};
+	struct dp_parsed parsed = {0};
+	struct dp_module m = {.parsed = &parsed};
 	char expected[16];
 	const char *first = readable(&m, METHOD);
 	cr_assert_str_eq(first, "ns::Klass::method");
@@ -180,5 +181,5 @@ Test(demangle, names_for_people_are_without_parameters_and_kept)
 		cr_assert_str_eq(readable(&m, symbol[i % 1000]), expected);
 	}
 	cr_assert_eq(readable(&m, METHOD), first);
-	dp_readables_fini(&m.readables);
+	dp_readables_fini(&parsed.readables);
 }
