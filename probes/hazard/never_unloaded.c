@@ -67,6 +67,12 @@ static void mark_all(struct dp_image *image)
 	}
 }
 
+bool dp_module_needs_none(struct dp_module *m)
+{
+	uint64_t offset;
+	return m->elf && !dp_elf_dynamic(m->elf, DT_NEEDED, &offset);
+}
+
 bool dp_image_never_unloaded(struct dp_image *image, dp_addr addr)
 {
 	if (!image->lasting_known)

@@ -10,6 +10,7 @@
 #include "injector/tracee/proc/proc.h"
 
 #include "base/cleanup.h"
+#include "probes/probes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,15 @@ static bool look(struct dp_freeze *one, void *data)
 	return true;
 }
 
+/*
+ * A static program stops before its thread control block exists. One that ld.so starts has the block that ld.so made, but will change it
+ * if it has a runtime of its own (Go, as a PIE).
+ */
+static bool has_lasting_block(const struct dp_target *t)
+{
+	return !dp_launch_is_static(t->launch) && dp_image_nmodules(t->image) && !dp_module_needs_none(dp_image_module(t->image, 0));
+}
+
 static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	struct one_by_one o = {.t = t};
@@ -214,10 +224,9 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 	*tid_offset = 0;
 	t->bases_differ = false;
 	if (t->launch) {
-		/* A static program stops before its thread control block exists. */
 		*identity = DP_ID_TID;
 		t->bases_differ = true;
-		if (!dp_launch_is_static(t->launch))
+		if (has_lasting_block(t))
 			choose(t, dp_launch_freeze(t->launch), identity, tid_offset);
 		return NULL;
 	}
