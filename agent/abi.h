@@ -25,13 +25,13 @@
  *   2. write timestamp and payload
  *   3. commit: one 8-byte store of {size, probe, flags} over the record's first word, which was 0 until then
  * The consumer reads from tail up to the first record whose first word is 0. It zeroes all that it consumed, so that no stale
- * word is taken for a commit, then advances slot.tail. Positions are 64-bit byte counts that never wrap; the offset is pos &
- * mask. A record never crosses the end of the ring (the slow path fills the rest with a DP_RECORD_PAD).
+ * word is taken for a commit, then advances slot.tail. Positions are 64-bit byte counts that never wrap; offset = pos & mask. A
+ * record never crosses the end of the ring (the slow path fills the rest with a DP_RECORD_PAD).
  *
  * A thread that leaves a hit for good (a signal handler that longjmps out of it) leaves a reservation that is never committed.
  * Its ring fills, and its hits are lost as `full` until it ends (while the ring overwrites, for at most DP_STUCK_TICKS). A hit of
- * a vfork child, or of a raw clone that shares its parent's thread pointer, counts as its parent's; a clone that does so and runs
- * at the same time needs DP_ID_TID.
+ * a vfork child, or of a raw clone that shares its parent's thread pointer, counts as its parent's; one that runs at the same time
+ * needs DP_ID_TID.
  *
  * Memory (decision 0030). A ring has addresses for ring_size bytes, of which the first `room` bytes may be used; the pages after
  * them need not exist. A thread that reaches the end of the room takes more from control->pool, or fills the rest of the lap with
@@ -362,8 +362,7 @@ struct dp_control {
 	uint32_t loads_served; /* 1: a tool answers; a thread that got no answer in time sets it to 0 */
 	uint32_t loads_late;   /* how many times that happened */
 	uint64_t trap;         /* address in the target of struct dp_trap (agent/trap/trap.h), or 0 */
-	/* Bytes by which rings may still grow. */
-	uint64_t pool;
+	uint64_t pool;         /* bytes by which rings may still grow */
 	uint64_t pool_first; /* the same, for rings that have no room at all */
 	uint64_t pool_most;  /* the initial sum of both */
 	uint64_t starved;    /* how often a ring could not grow for lack of them */
@@ -438,22 +437,23 @@ static inline uint64_t dp_frame_pc(uint64_t frame)
 
 /*
  * dp_thunk_acquire (assembly): the slow path. Called from a stub that has already stepped over the red zone and saved
- * rax, rcx, rdx, rsi and the flags. In: rax = address of the struct dp_probe_desc. Out: rcx = record or 0 (lost, counted),
- * rsi = slot. Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
+ * rax, rcx, rdx, rsi and the flags. In: rax = address of the struct dp_probe_desc. Out: rcx = record or 0 (lost, counted), rsi = slot.
+ * Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
  */
 #define DP_SYM_ACQUIRE "dp_thunk_acquire"
 /*
- * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one.
- * DP_SYM_KEYED: with the key in rdx, rsi = that key's cells.
+ * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one. DP_SYM_KEYED:
+ * with the key in rdx, rsi = that key's cells.
  */
 #define DP_SYM_CELLS "dp_thunk_cells"
 #define DP_SYM_KEYED "dp_thunk_keyed"
 /*
- * For cells by backtrace, instead of DP_SYM_BACKTRACE and DP_SYM_FINISH. There is no record: capture->record points to two words,
- * which become the cells' address, or 0, and 1 if the cells are shared.
+ * For cells by backtrace, instead of DP_SYM_BACKTRACE, DP_SYM_APART and DP_SYM_FINISH. There is no record: capture->record points to
+ * two words, which become the cells' address, or 0, and 1 if the cells are shared.
  */
-#define DP_SYM_STACKED      "dp_agent_stacked"
-#define DP_SYM_STACKED_DONE "dp_agent_stacked_done"
+#define DP_SYM_STACKED       "dp_agent_stacked"
+#define DP_SYM_STACKED_APART "dp_agent_stacked_apart"
+#define DP_SYM_STACKED_DONE  "dp_agent_stacked_done"
 /*
  * What an expression needs and cannot compute inline. In: rax = the operand, rdx = address of a struct dp_ask. Out: rax = the
  * result, rcx = 0 if there is none. Changes only rax, rcx, rdx and flags; needs no stack alignment.

@@ -83,6 +83,9 @@ DP_EXPORT void dp_agent_read(struct dp_capture *capture, const struct dp_op *op)
 DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_backtrace_apart(struct dp_capture *capture, const struct dp_op *op);
+/* Calls `to` on the stack of capture->slot; 0 if it has none, or uses it already. All signals are blocked (agent/unwind/apart.S).
+ */
+int dp_apart_call(struct dp_capture *capture, const struct dp_op *op, void (*to)(struct dp_capture *, const struct dp_op *));
 DP_EXPORT void dp_agent_finish(struct dp_capture *capture);
 
 /* ---- memory.c: gcc calls these for struct copies and initializers ---------------------------- */

@@ -7,7 +7,6 @@
 #include "agent/aggregate.h"
 #include "agent/ask.h"
 
-#define MIX   UINT64_C(0x9e3779b97f4a7c15)
 #define REACH 64u /* table entries tried, from the key's own place on */
 
 static uint64_t block_at(const struct dp_aggs *a, uint64_t i)
@@ -102,7 +101,7 @@ static void withdraw(struct dp_agent *agent, uint64_t key)
 	}
 }
 
-static void lose_forked(const struct dp_probe_desc *desc)
+void dp_agg_lose_forked(const struct dp_probe_desc *desc)
 {
 	if (desc->lost) /* 0: a call's entry, which counts with its exit */
 		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)desc->lost)->forked, 1, __ATOMIC_RELAXED);
@@ -144,7 +143,7 @@ struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc)
 
 	for (;;) {
 		if (!dp_thread_begin(agent, desc, &self)) {
-			lose_forked(desc);
+			dp_agg_lose_forked(desc);
 			return (struct dp_cells){0, 0};
 		}
 		cells = cells_of(agent, aggs_of(desc), &self);
@@ -184,7 +183,7 @@ static void fill(struct dp_agg_key *entry, uint64_t mark, uint64_t key, const ui
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack)
 {
 	const struct dp_aggs *a = aggs_of(desc);
-	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * MIX >> 32;
+	const uint64_t mark = desc->probe + UINT64_C(1), place = ((key ^ key >> 32) + (mark << 48)) * DP_AGG_MIX >> 32;
 	struct dp_cells cells = dp_agg_cells(desc);
 	struct dp_agg_loss *loss = (struct dp_agg_loss *)(uintptr_t)(cells.at + a->loss);
 
@@ -205,49 +204,4 @@ struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, cons
 struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key)
 {
 	return dp_agg_find(desc, key, NULL);
-}
-
-/* ---- backtraces ---------------------------------------------------------------------------------- */
-
-#define DEPTH 63u /* words on the stack of the hit */
-
-static uint64_t hash(const uint64_t *stack)
-{
-	uint64_t h = 0;
-
-	for (uint64_t i = 0; i <= stack[0]; i++)
-		h = ((h ^ stack[i]) * MIX) ^ h >> 29;
-	return h;
-}
-
-void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
-{
-	const struct dp_op limited = {.size = op->size < DEPTH ? op->size : DEPTH};
-	struct dp_agent *agent = (struct dp_agent *)(uintptr_t)capture->desc->agent;
-	struct dp_cells *to = (struct dp_cells *)(void *)capture->record;
-	struct dp_thread self;
-	struct dp_capture own = *capture;
-	uint64_t words[2 + DEPTH];
-	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte; the frames after it are aligned words */
-
-	*to = (struct dp_cells){0, 0};
-	if (!dp_thread_begin(agent, capture->desc, &self)) {
-		lose_forked(capture->desc);
-		return;
-	}
-	dp_thread_name(&self);
-	own.slot = dp_thread_slot(agent, &self);
-	own.cursor = bytes;
-	if (!own.slot) {
-		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)own.desc->lost)->no_slot, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	dp_agent_backtrace(&own, &limited);
-	words[0] = *bytes;
-	*to = dp_agg_find(capture->desc, hash(words), words);
-}
-
-void dp_agent_stacked_done(struct dp_capture *capture)
-{
-	(void)capture;
 }

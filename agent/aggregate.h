@@ -10,13 +10,18 @@ struct dp_cells { /* returned in rax and rdx */
 	uint64_t shared; /* 1: other threads write there too */
 };
 
+#define DP_AGG_MIX UINT64_C(0x9e3779b97f4a7c15)
+
 /* Called by dp_thunk_cells and dp_thunk_keyed. */
 struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc);
 struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key);
 /* `stack`: the number of frames, then the frames; or NULL. */
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
+/* Counts a hit in a child that is not followed. */
+void dp_agg_lose_forked(const struct dp_probe_desc *desc);
 
 DP_EXPORT void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_stacked_apart(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_stacked_done(struct dp_capture *capture);
 
 #endif

@@ -135,7 +135,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	 */
 	bool faults;
 	/* Aggregations: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
-	uint64_t cells, keyed, stacked, stacked_done;
+	uint64_t cells, keyed, stacked, stacked_apart, stacked_done;
 	struct dp_aggs answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, as a 32.32 fixed-point number */
 	bool bases;       /* with DP_ID_TID: the fs base identifies threads, and rdfsbase reads it */
@@ -262,7 +262,8 @@ struct dp_request { /* one probe to place */
 	bool enters;
 	bool only_paired; /* a hit without a known entry does not belong to this probe, and is no loss */
 	uint64_t slower;
-	bool small_stack; /* the code has too little stack for the unwinder, which uses one of its own (runtime.apart) */
+	bool small_stack; /* the code has too little stack for the unwinder, which uses one of its own (runtime.apart,
+	                     runtime.stacked_apart) */
 };
 #define DP_PAIR_MAX 65535u
 

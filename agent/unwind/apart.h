@@ -10,11 +10,8 @@
 #define DP_APART_STACK 2048  /* bytes; the unwinder uses some 700 */
 #define DP_APART_TOP   (DP_APART_CACHE + DP_APART_STACK)
 
-#define DP_CAPTURE_CURSOR 0
-#define DP_CAPTURE_SLOT   16
-#define DP_CAPTURE_REGS   32
-#define DP_REGS_RIP       128
-#define DP_SLOT_CACHE     128
-#define DP_SLOT_APART     160
+#define DP_CAPTURE_SLOT 16
+#define DP_SLOT_CACHE   128
+#define DP_SLOT_APART   160
 
 #endif

@@ -14,9 +14,8 @@
 #include "agent/unwind/unwind_walk.h"
 
 _Static_assert(DP_APART_CACHE == DP_UNWIND_CACHE * sizeof(uint64_t) && DP_APART_TOP % 64 == 0, "the stack follows the cache");
-_Static_assert(offsetof(struct dp_capture, cursor) == DP_CAPTURE_CURSOR && offsetof(struct dp_capture, slot) == DP_CAPTURE_SLOT &&
-                       offsetof(struct dp_capture, regs) == DP_CAPTURE_REGS && offsetof(struct dp_regs, rip) == DP_REGS_RIP &&
-                       offsetof(struct dp_slot, cache) == DP_SLOT_CACHE && offsetof(struct dp_slot, apart) == DP_SLOT_APART,
+_Static_assert(offsetof(struct dp_capture, slot) == DP_CAPTURE_SLOT && offsetof(struct dp_slot, cache) == DP_SLOT_CACHE &&
+                       offsetof(struct dp_slot, apart) == DP_SLOT_APART,
                "apart.S");
 
 static int usable(const struct dp_unwind *u)

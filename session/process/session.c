@@ -37,15 +37,6 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 	                dp_target_filter_rule(s->target));
 }
 
-/* docs/guarantees.md states how much stack a hit uses. Backtraces of events, and probes that emit through LTTng, switch to another. */
-static struct dp_error *check_stack(const struct dp_session *s, const struct dp_request *request, const struct dp_site *site)
-{
-	if (!request->small_stack || !dp_session_counts_stacks(s->trace))
-		return NULL;
-	return dp_error(DP_TAG_SMALL_STACK, "aggregation by backtrace needs more stack than Go guarantees to the functions of %s",
-	                dp_module_name(site->module));
-}
-
 static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
@@ -67,10 +58,9 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 		dp_expr_bind((struct dp_expr *)request.when, site.addr);
 	site.module = dp_image_module_at(image, site.addr);
 	dp_image_function_at(image, site.addr, &site.function);
+	/* docs/guarantees.md says how much stack a hit uses. Probes that emit through LTTng switch to another by themselves. */
 	request.small_stack = !s->classes && site.module && dp_module_small_stacks(site.module);
 	place->refused = check_filter(s, p);
-	if (!place->refused)
-		place->refused = check_stack(s, &request, &site);
 	if (!place->refused && s->classes)
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)

@@ -164,7 +164,7 @@ void dp_session_aggs_nowhere(struct dp_runtime *rt)
 {
 	rt->cells = DP_NOWHERE + 0x100500;
 	rt->keyed = DP_NOWHERE + 0x100600;
-	rt->stacked = rt->stacked_done = DP_NOWHERE + 0x100700;
+	rt->stacked = rt->stacked_apart = rt->stacked_done = DP_NOWHERE + 0x100700;
 	rt->answers = (struct dp_aggs){.head = DP_NOWHERE + 0x200000, .size = 4096, .nblocks = 1, .pairs = 1024};
 	rt->tick_ns = UINT64_C(1) << 32;
 }

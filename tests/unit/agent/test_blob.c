@@ -66,7 +66,8 @@ TestSuite(blob, .init = setup);
 
 Test(blob, every_entry_point_is_there)
 {
-	const char *names[] = {DP_SYM_ACQUIRE, DP_SYM_READ, DP_SYM_STRING, DP_SYM_BACKTRACE, DP_SYM_FINISH, DP_SYM_ASK};
+	const char *names[] = {DP_SYM_ACQUIRE, DP_SYM_READ,          DP_SYM_STRING, DP_SYM_BACKTRACE,
+	                       DP_SYM_STACKED, DP_SYM_STACKED_APART, DP_SYM_FINISH, DP_SYM_ASK};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		cr_expect_lt(symbol(names[i]), text + load->p_filesz);
@@ -290,23 +291,29 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 /* ---- the unwinder's own stack -----------------------------------------------------------------------------------------------
  */
 
-static struct dp_capture backtrace_apart(struct dp_debug_ctx *w, struct dp_slot *slot, uint8_t *payload)
+static struct dp_capture call_helper(const char *helper, struct dp_capture capture)
 {
 	static const struct dp_op op = {.size = 32};
 	static struct dp_regs regs;
 	static struct dp_capture c;
 	struct machine in = {.flags = 0x202}, out;
 
-	regs.rip = (uintptr_t)backtrace_apart;
+	regs.rip = (uintptr_t)call_helper;
 	regs.gpr[4] = (uintptr_t)&in;
-	c = (struct dp_capture){.cursor = payload, .slot = slot, .desc = &w->desc[0], .regs = &regs};
+	c = capture;
+	c.regs = &regs;
 	in.gpr[7] = (uintptr_t)&c;
 	in.gpr[6] = (uintptr_t)&op;
-	call_with(&in, &out, symbol(DP_SYM_APART), 8);
+	call_with(&in, &out, symbol(helper), 8);
 	cr_assert_eq(out.gpr[3], in.gpr[3]);
 	cr_assert_eq(out.gpr[5], in.gpr[5]);
 	cr_assert_eq(out.gpr[12], in.gpr[12]);
 	return c;
+}
+
+static struct dp_capture backtrace_apart(struct dp_debug_ctx *w, struct dp_slot *slot, uint8_t *payload)
+{
+	return call_helper(DP_SYM_APART, (struct dp_capture){.cursor = payload, .slot = slot, .desc = &w->desc[0]});
 }
 
 Test(blob, unwinder_on_its_own_stack_uses_100_bytes_of_the_programs)
@@ -345,10 +352,50 @@ Test(blob, unwinder_whose_own_stack_is_taken_records_the_site)
 		memcpy(&pc, payload + 1, 8);
 		cr_expect_eq(c.cursor, payload + 9);
 		cr_expect_eq(payload[0], 1);
-		cr_expect_eq(pc, (uintptr_t)backtrace_apart);
+		cr_expect_eq(pc, (uintptr_t)call_helper);
 		cr_expect_leq(stack_used(), 100, "%zu bytes", stack_used());
 	}
 	cr_expect_eq(w->slots[0].apart, 1, "it is still the other hit's");
+	world_destroy(w);
+}
+
+/* One block of cells, shared by all, with keys by backtrace. */
+static void aggregate_by_backtrace(struct dp_debug_ctx *w)
+{
+	static _Alignas(64) uint64_t memory[4096];
+
+	memset(memory, 0, sizeof(memory));
+	w->control->answers =
+	        (struct dp_aggs){.head = (uintptr_t)memory, .size = 16384, .keys = 1024, .key_size = 512, .nkeys = 16};
+	w->desc[0].stack_words = 33;
+}
+
+Test(blob, aggregation_by_backtrace_on_the_unwinders_stack_uses_less_than_the_thunks)
+{
+	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_SELF);
+	static uint8_t room[DP_APART_TOP + 64] __attribute__((aligned(64)));
+	struct dp_unwind tables = {.magic = DP_UNWIND_MAGIC, .size = sizeof(tables)};
+	uint64_t cells[2] = {0};
+
+	aggregate_by_backtrace(w);
+	w->agent->unwind = (uintptr_t)&tables;
+	acquire(w, false, 0); /* the slot is this thread's */
+	w->slots[0].cache = (uintptr_t)room;
+	memset(room, 0x5a, sizeof(room));
+	for (uint64_t taken = 0; taken < 2; taken++) {
+		w->slots[0].apart = taken;
+		call_helper(DP_SYM_STACKED_APART, (struct dp_capture){.record = (void *)cells, .desc = &w->desc[0]});
+		cr_assert_neq(cells[0], 0);
+		cr_expect_eq(cells[1], 1, "the shared block");
+		cr_expect_lt(stack_used(), 512, "%zu bytes", stack_used());
+		cr_expect_eq(w->slots[0].apart, taken);
+		cr_expect_eq(*(const uint64_t *)(uintptr_t)(cells[0] - 33 * 8), 1);
+		cr_expect_eq(*(const uint64_t *)(uintptr_t)(cells[0] - 32 * 8), (uintptr_t)call_helper, "in both cases");
+	}
+	cr_expect_neq(room[DP_APART_TOP - 8], 0x5a, "it did not use its own stack");
+	cr_expect_eq(room[DP_APART_CACHE + 512], 0x5a, "it used %d bytes of its own stack", DP_APART_STACK - 512);
+	cr_expect_eq(room[DP_APART_TOP], 0x5a, "it wrote above its stack");
+	cr_expect_eq(world_lost(w), 0);
 	world_destroy(w);
 }
 

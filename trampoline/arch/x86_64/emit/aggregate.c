@@ -268,7 +268,7 @@ static void emit_keyed(struct stub *s)
 static void emit_stacked(struct stub *s)
 {
 	struct dp_capture_code c = {.a = &s->a, .view = s->view, .desc = s->desc};
-	s->rt_stacked.backtrace = s->rt->stacked;
+	s->rt_stacked.backtrace = s->req->small_stack ? s->rt->stacked_apart : s->rt->stacked;
 	s->rt_stacked.finish = s->rt->stacked_done;
 	dp_capture_init(&c, &s->rt_stacked, &s->backtrace, 0);
 	dp_asm_lea(&s->a, dp_rm_mem(DP_RSP, DP_FRAME_OUT), DP_RCX);
