@@ -38,6 +38,7 @@ class Server:
     needs = ()
     hot = "libc.so.6!write"
     argv = ()
+    own_program = False  # True: no other process on the machine runs the same file
 
     def __init__(self, case):
         self.dir = tempfile.mkdtemp(prefix="srv-", dir=case.dir)
@@ -98,6 +99,10 @@ class Server:
     def settle(self):
         """Waits, without load, until no process begins or ends."""
 
+    def is_armed(self, pid):
+        """Is the probe in place, once memory and text of the process have changed?"""
+        return True
+
     def end_load(self):
         self.over.set()
         self.thread.join(60)
@@ -150,12 +155,16 @@ class Java(Server):
     needs = ("java", "javac")
     hot = "libnio.so!*FileDispatcherImpl_read0"
     ended_well = (0, 143, -signal.SIGTERM)
+    flags = ("-Xmx64m",)
+    besides = ""  # what its main does first
 
     def command(self):
         with open(self.path("Srv.java"), "w") as f:
             f.write(
                 """import com.sun.net.httpserver.*; import java.net.*;
-public class Srv { public static void main(String[] a) throws Exception {
+public class Srv { static Object nothing; static long sum; public static void main(String[] a) throws Exception { """
+                + self.besides
+                + """
   HttpServer s = HttpServer.create(new InetSocketAddress("127.0.0.1", Integer.parseInt(a[0])), 0);
   s.setExecutor(java.util.concurrent.Executors.newFixedThreadPool(4));
   s.createContext("/", x -> { long n = Long.parseLong(x.getRequestURI().getPath().substring(1)), t = 0;
@@ -165,7 +174,7 @@ public class Srv { public static void main(String[] a) throws Exception {
 """
             )
         subprocess.run(["javac", "Srv.java"], cwd=self.dir, check=True, capture_output=True, timeout=120)
-        return "java", "-Xmx64m", "-cp", self.dir, "Srv", str(self.port)
+        return "java", *self.flags, "-cp", self.dir, "Srv", str(self.port)
 
 
 class Nginx(Server):
