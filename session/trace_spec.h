@@ -70,11 +70,11 @@ struct dp_snapshots_asked { /* of hits (snapshots.h) */
 struct dp_trace_spec {
 	pid_t *pid;
 	size_t npids;
-	pid_t *found; /* those of them that a search found (a name, a control group, a user): they may end before they are opened
-	               */
+	pid_t *found; /* those that a search found (by name, control group, user): they may end before their turn */
 	size_t nfound;
 	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
-	char **command;               /* a command to start instead of `pid`, NULL-terminated; or NULL */
+	struct dp_word_list follow_exec; /* paths and names: with `follow`, only these are probed when executed; none: all */
+	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */
 	size_t nprobes;

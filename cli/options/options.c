@@ -194,6 +194,7 @@ void dp_options_fini(struct dp_options *o)
 	free(o->trace.typed);
 	free(o->trace.except.item);
 	free(o->trace.programs.item);
+	free(o->trace.follow_exec.item);
 	free(o->trace.pid);
 	free(o->trace.found);
 	free(o->context);

@@ -34,7 +34,10 @@ static struct dp_error *check_run(const struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, --program NAME, -c CMD or -- CMD ARGS; see "
 		                              "dynprobe --help");
 	if (o->trace.programs.n && o->trace.command)
-		return dp_error(DP_TAG_USAGE, "--program and a command exclude each other");
+		return dp_error(DP_TAG_USAGE,
+		                "--program and a command exclude each other: for a program that the command executes, use "
+		                "--follow --follow-exec %s in place of --program",
+		                o->trace.programs.item[0]);
 	if (o->trace.npids && o->trace.command)
 		return dp_error(DP_TAG_USAGE, "running processes (--pid, --cgroup) and a command exclude each other");
 	return NULL;
@@ -55,6 +58,18 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
+static struct dp_error *check_follow_exec(const struct dp_options *o)
+{
+	if (!o->trace.follow_exec.n)
+		return NULL;
+	if (o->trace.programs.n)
+		return dp_error(DP_TAG_USAGE,
+		                "--follow-exec and --program exclude each other: --program names the programs already");
+	if (!o->trace.follow)
+		return dp_error(DP_TAG_USAGE, "--follow-exec says which programs --follow probes: also give --follow");
+	return NULL;
+}
+
 /* Decision 0037 says why. */
 static struct dp_error *check_follow(struct dp_options *o)
 {
@@ -63,6 +78,7 @@ static struct dp_error *check_follow(struct dp_options *o)
 	                    : o->trace.pending                                            ? "--pending"
 	                    : o->trace.snapshots.on                                       ? "--snapshot"
 	                                                                                  : NULL;
+	DP_TRY(check_follow_exec(o));
 	if (!o->trace.follow)
 		return NULL;
 	if (other)
@@ -72,13 +88,11 @@ static struct dp_error *check_follow(struct dp_options *o)
 	return NULL;
 }
 
-/* Later processes have sessions of their own, which end before the run: what is summed over all of them has no place yet. */
 static struct dp_error *check_programs(struct dp_options *o)
 {
 	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
 	                    : o->trace.pending             ? "--pending"
 	                    : o->trace.snapshots.on        ? "--snapshot"
-	                    : o->trace.asked.what          ? "aggregations"
 	                                                   : NULL;
 	if (!o->trace.programs.n)
 		return NULL;

@@ -209,8 +209,11 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
         {"follow", 0, NULL,
-         "fork children record too, and their children; the run ends when the last of them has ended; not past exec", V(RUN),
-         FLAG(trace.follow)},
+         "fork children record too, and their children, and (as root) the programs that they execute; the run ends when the last "
+         "of them has ended",
+         V(RUN), FLAG(trace.follow)},
+        {"follow-exec", 0, "PATH|NAME", "with --follow: of the programs that they execute, probe only this one; repeatable",
+         V(RUN), NAMES(trace.follow_exec)},
         {"dry-run", 0, NULL, "show the plan; do not touch the target", PROBES, FLAG(trace.dry_run)},
         {"tactic", 0, "LIST",
          "the allowed tactics: jump,pun,evict,window,trap (default: all, but a trap only at places that you name)",

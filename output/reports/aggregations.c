@@ -100,9 +100,45 @@ void dp_aggs_sort(struct dp_agg_row *row, size_t n, enum dp_aggs_rank rank)
 	qsort_r(row, n, sizeof(*row), in_order, &rank);
 }
 
+/* ---- frames ---------------------------------------------------------------------------------------------------------------- */
+
+_Static_assert(DP_AGG_NAME == DP_FRAME_TEXT, "a name is a frame's text");
+
+bool dp_agg_is_stack(const struct dp_agg_row *row)
+{
+	return row->frames || row->stack;
+}
+
+unsigned dp_agg_depth(const struct dp_agg_row *row)
+{
+	return row->stack ? row->stack->n : row->nframes;
+}
+
+bool dp_agg_is_cut(const struct dp_agg_row *row)
+{
+	return row->stack ? row->stack->cut : row->cut;
+}
+
+static const char *name_of(const struct dp_agg_frame *f, enum dp_agg_name name)
+{
+	return name == DP_AGG_SYMBOL ? f->symbol : name == DP_AGG_READABLE ? f->readable : f->function;
+}
+
+struct dp_agg_frame_shown dp_agg_frame(const struct dp_agg_row *row, unsigned i, enum dp_agg_name name, char text[DP_AGG_NAME])
+{
+	if (row->stack)
+		return (struct dp_agg_frame_shown){0, name_of(row->stack->frame[i], name), row->stack->frame[i]->by_pointer};
+	const uint64_t pc = dp_frame_pc(row->frames[i]);
+	if (name == DP_AGG_FUNCTION)
+		dp_agg_name_function(row->image, pc, !i, text);
+	else
+		dp_frame_describe(row->image, pc, !i, name == DP_AGG_READABLE, text);
+	return (struct dp_agg_frame_shown){pc, text, dp_frame_is_by_pointer(row->frames[i])};
+}
+
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
 
-static void name_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+void dp_agg_name_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_AGG_NAME])
 {
 	struct dp_function f;
 	struct dp_perf_name n;
@@ -120,8 +156,8 @@ static void name_function(struct dp_image *image, uint64_t pc, bool exact, char 
 /* Appends the function only: flame graphs sum by function. */
 static void put_function(struct dp_buf *b, const struct dp_agg_row *row, unsigned i)
 {
-	char text[DP_FRAME_TEXT];
-	name_function(row->image, dp_frame_pc(row->frames[i]), !i, text);
+	char buf[DP_AGG_NAME], text[DP_AGG_NAME];
+	snprintf(text, sizeof(text), "%s", dp_agg_frame(row, i, DP_AGG_FUNCTION, buf).name);
 	for (char *c = text; (c = strchr(c, ';'));) /* it separates functions */
 		*c = ':';
 	dp_put_visible(b, text, strlen(text), 0);
@@ -133,13 +169,13 @@ void dp_aggs_folded(const struct dp_aggs_shown *a, FILE *to)
 	dp_buf_init(&b);
 	for (size_t k = 0; k < a->n; k++) {
 		const struct dp_agg_row *row = &a->row[k];
-		if (row->cut)
+		if (dp_agg_is_cut(row))
 			dp_put_str(&b, DP_FRAMES_CUT ";");
-		for (unsigned i = row->nframes; i-- > 0;) {
+		for (unsigned i = dp_agg_depth(row); i-- > 0;) {
 			put_function(&b, row, i);
 			dp_put_str(&b, i ? ";" : "");
 		}
-		if (row->nframes)
+		if (dp_agg_depth(row))
 			dp_buf_printf(&b, " %llu\n", (unsigned long long)row->hits);
 	}
 	fwrite(dp_buf_str(&b), 1, b.len, to);

@@ -14,7 +14,7 @@ static void put_member(struct dp_buf *b, const char *name)
 
 static void put_key(struct dp_buf *b, const struct dp_agg_row *row)
 {
-	char text[DP_FRAME_TEXT];
+	char text[DP_AGG_NAME];
 	if (!row->keyed)
 		return;
 	if (row->word) {
@@ -22,20 +22,24 @@ static void put_key(struct dp_buf *b, const struct dp_agg_row *row)
 		dp_put_json_str(b, row->word);
 		return;
 	}
-	if (!row->frames) {
+	if (!dp_agg_is_stack(row)) {
 		dp_buf_printf(b, ",\"key\":%" PRId64, (int64_t)row->key);
 		return;
 	}
 	put_member(b, "stack");
-	for (unsigned i = 0; i < row->nframes; i++) {
-		const uint64_t pc = dp_frame_pc(row->frames[i]);
-		dp_frame_describe(row->image, pc, !i, false, text);
-		dp_buf_printf(b, "%s{\"pc\":\"0x%" PRIx64 "\",\"symbol\":", i ? "," : "[", pc);
-		dp_put_json_str(b, text);
-		dp_put_str(b, dp_frame_is_by_pointer(row->frames[i]) ? ",\"by_frame_pointer\":true}" : "}");
+	for (unsigned i = 0; i < dp_agg_depth(row); i++) {
+		const struct dp_agg_frame_shown f = dp_agg_frame(row, i, DP_AGG_SYMBOL, text);
+		dp_put_str(b, i ? ",{\"pc\":" : "[{\"pc\":");
+		if (f.pc)
+			dp_buf_printf(b, "\"0x%" PRIx64 "\"", f.pc);
+		else
+			dp_put_str(b, "null");
+		put_member(b, "symbol");
+		dp_put_json_str(b, f.name);
+		dp_put_str(b, f.by_pointer ? ",\"by_frame_pointer\":true}" : "}");
 	}
-	dp_put_str(b, row->nframes ? "]" : "[]");
-	if (row->cut)
+	dp_put_str(b, dp_agg_depth(row) ? "]" : "[]");
+	if (dp_agg_is_cut(row))
 		dp_put_str(b, ",\"cut\":true");
 }
 

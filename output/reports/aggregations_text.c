@@ -53,14 +53,14 @@ static void bound(const struct dp_aggs_shown *a, char *text, size_t size, int64_
 
 static void put_frames(struct dp_buf *b, const struct dp_agg_row *row)
 {
-	char text[DP_FRAME_TEXT];
-	for (unsigned i = 0; i < row->nframes; i++) {
-		dp_frame_describe(row->image, dp_frame_pc(row->frames[i]), !i, true, text);
+	char text[DP_AGG_NAME];
+	for (unsigned i = 0; i < dp_agg_depth(row); i++) {
+		const struct dp_agg_frame_shown f = dp_agg_frame(row, i, DP_AGG_READABLE, text);
 		dp_put_str(b, "                ");
-		dp_put_visible(b, text, strlen(text), 0);
-		dp_put_str(b, dp_frame_is_by_pointer(row->frames[i]) ? DP_FRAME_HOW "\n" : "\n");
+		dp_put_visible(b, f.name, strlen(f.name), 0);
+		dp_put_str(b, f.by_pointer ? DP_FRAME_HOW "\n" : "\n");
 	}
-	if (row->cut)
+	if (dp_agg_is_cut(row))
 		dp_put_str(b, "                " DP_FRAMES_CUT "\n");
 }
 
@@ -72,7 +72,7 @@ static void put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const stru
 	if (row->keyed && row->word) {
 		dp_put_str(b, "  ");
 		dp_put_visible(b, row->word, strlen(row->word), 0);
-	} else if (row->keyed && !row->frames)
+	} else if (row->keyed && !dp_agg_is_stack(row))
 		dp_buf_printf(b, "  %" PRId64, (int64_t)row->key);
 }
 

@@ -96,13 +96,17 @@ static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool ti
 	return w;
 }
 
+static void drop_answer(struct dp_agg *a)
+{
+	dp_expr_destroy((struct dp_expr *)a->value);
+	dp_expr_destroy((struct dp_expr *)a->by);
+	*a = (struct dp_agg){0};
+}
+
 static void forget(struct dp_session_aggs *a, size_t nprobes)
 {
-	for (size_t i = 0; a->answer && i < nprobes; i++) {
-		dp_expr_destroy((struct dp_expr *)a->answer[i].value);
-		dp_expr_destroy((struct dp_expr *)a->answer[i].by);
-		a->answer[i] = (struct dp_agg){0};
-	}
+	for (size_t i = 0; a->answer && i < nprobes; i++)
+		drop_answer(&a->answer[i]);
 	for (size_t i = 0; i < a->npairs; i++) {
 		dp_error_destroy(a->no_entry[i]);
 		dp_expr_destroy(a->chosen_when[i]);
@@ -314,6 +318,23 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_ag
 		return dp_error(DP_TAG_SECCOMP,
 		                "under a seccomp filter (%s), aggregations can only use registers: memory needs system calls",
 		                dp_target_filter_rule(s->target));
+	return NULL;
+}
+
+struct dp_error *dp_session_aggs_check(struct dp_session *s)
+{
+	for (size_t i = 0; s->trace->asked.what && i < s->trace->nprobes; i++) {
+		const struct dp_probe *p = &s->trace->probe[i];
+		struct dp_agg answer = {0};
+		if (s->place[i].refused || s->place[i].pending || p->reserved)
+			continue;
+		struct dp_error *err = make_answer(s, i, &answer);
+		drop_answer(&answer);
+		if (err && err->tag != DP_TAG_SECCOMP)
+			return dp_error_wrap(err, "probe '%s' in %d (%s)", p->spec.text, dp_target_pid(s->target),
+			                     dp_target_comm(s->target));
+		dp_error_destroy(err);
+	}
 	return NULL;
 }
 

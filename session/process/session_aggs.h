@@ -28,6 +28,8 @@ enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace);
 
 /* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
 struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;
+/* Compiles the aggregation's expressions at each place: fails for a typo, changes nothing. After dp_session_scope(). */
+struct dp_error *dp_session_aggs_check(struct dp_session *s) DP_MUST_CHECK;
 /* Completes the probe's request, and plans the entry that it is paired with. An error refuses this probe. */
 struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                          struct dp_request *request) DP_MUST_CHECK;

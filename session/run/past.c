@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/past.h"
 
+#include "session/run/rows.h"
 #include "session/run/summary.h"
 
 #include <stdlib.h>
@@ -102,6 +103,7 @@ void dp_past_take(struct dp_run *run, size_t k)
 	struct dp_past *p = past(run);
 	dp_error_destroy(dp_session_remove(s)); /* the process has gone, or executes another program */
 	dp_session_sweep(s, dp_run_must_leave, run);
+	dp_rows_keep(run, k);
 	for (size_t i = 0; p && s->place && i < p->nprobes; i++)
 		if (!run->trace->probe[i].reserved && !s->place[i].absent)
 			add_probe(p, run, s, i);

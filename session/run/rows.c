@@ -1,49 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes rows from cells: sums those of all threads and processes, joins those of a function's exits, subtracts the values at the
- * end of the last interval, and sorts, greatest first. Backtraces are rows of one process: their frames are addresses in it. With
- * --by pid, comm or exe a row is the sum of the processes that have it in common, and stands under the first one's number.
+ * end of the last interval, and sorts, greatest first. With --by pid, comm or exe a row is the sum of the processes that have it
+ * in common.
+ *
+ * Processes may come and go (starts.h). The rows of one that has ended are added to those of the others that have (ended_rows.h),
+ * and its session is destroyed: so a row's key must not name a session. Backtraces are then keys by their names (frame_names.h);
+ * in a run of fixed processes they are addresses in one of them.
  */
-#include "session/run/rows.h"
-
-#include "output/events/frames.h"
 #include "session/process/session_aggs.h"
+#include "session/run/rows_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_NS UINT64_C(100000000)
-
-struct row { /* one key of one probe */
-	size_t session; /* whose backtrace it is; the first of its group; otherwise 0 */
-	size_t probe;
-	bool keyed;
-	uint64_t key;
-	unsigned nframes;
-	uint64_t *words; /* the cells, then the frames; owned */
-	uint64_t unpaired, crowded;
-};
-
-struct dp_rows {
-	struct row *row, *before; /* sorted; now, and at the end of the last interval */
-	size_t n, capacity, nbefore;
-	struct dp_cells_want want;
-	uint64_t looked_ns, shown_ns;
-	bool failed;
-	/* The rows for display: */
-	struct dp_agg_row *shown;
-	uint64_t *cells;
-};
-
-struct target { /* the target whose keys are being read */
-	struct dp_run *run;
-	struct dp_rows *a;
-	size_t session, group;
-};
+#define LOOK_NS    UINT64_C(100000000)
+#define ENDED_MOST (32u << 20) /* bytes of rows of processes that have ended */
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
-static void rows_free(struct row *row, size_t n)
+static void rows_free(struct dp_row *row, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		free(row[i].words);
@@ -58,19 +34,21 @@ static void clear(struct dp_rows *a)
 }
 
 /* A row with cells of 0; NULL if out of memory. */
-static struct row *add_row(struct dp_rows *a, const struct row *like, const uint64_t *frames)
+static struct dp_row *add_row(struct dp_rows *a, const struct dp_row *like, const uint64_t *frames)
 {
 	if (a->n == a->capacity) {
 		const size_t capacity = a->capacity ? 2 * a->capacity : 64;
-		struct row *grown = realloc(a->row, capacity * sizeof(*grown));
+		struct dp_row *grown = realloc(a->row, capacity * sizeof(*grown));
+		a->failed |= !grown;
 		if (!grown)
 			return NULL;
 		a->row = grown;
 		a->capacity = capacity;
 	}
-	struct row *row = &a->row[a->n];
+	struct dp_row *row = &a->row[a->n];
 	*row = *like;
 	row->words = calloc(a->want.words + like->nframes + 1, sizeof(*row->words));
+	a->failed |= !row->words;
 	if (!row->words)
 		return NULL;
 	memcpy(row->words + a->want.words, frames ? frames : row->words, like->nframes * sizeof(*frames));
@@ -83,12 +61,12 @@ static int by_number(uint64_t x, uint64_t y)
 	return (x > y) - (x < y);
 }
 
-static int compare(const struct row *x, const struct row *y, unsigned words)
+int dp_rows_compare(const struct dp_row *x, const struct dp_row *y, unsigned words)
 {
-	int order = by_number(x->session, y->session);
-	order = order ? order : by_number(x->probe, y->probe);
-	order = order ? order : by_number(x->keyed, y->keyed);
-	order = order ? order : by_number(x->key, y->key);
+	int order = by_number(x->key.group, y->key.group);
+	order = order ? order : by_number(x->key.probe, y->key.probe);
+	order = order ? order : by_number(x->key.keyed, y->key.keyed);
+	order = order ? order : by_number(x->key.key, y->key.key);
 	order = order ? order : by_number(x->nframes, y->nframes);
 	for (unsigned i = words; !order && i < words + x->nframes; i++)
 		order = by_number(x->words[i], y->words[i]);
@@ -97,17 +75,18 @@ static int compare(const struct row *x, const struct row *y, unsigned words)
 
 static int in_order(const void *x, const void *y, void *data)
 {
-	return compare(x, y, ((const struct dp_rows *)data)->want.words);
+	return dp_rows_compare(x, y, ((const struct dp_rows *)data)->want.words);
 }
 
 /* Joins neighbours with the same key. */
 static void merge(struct dp_rows *a)
 {
 	size_t kept = 0;
-	qsort_r(a->row, a->n, sizeof(*a->row), in_order, a);
+	if (a->n)
+		qsort_r(a->row, a->n, sizeof(*a->row), in_order, a);
 	for (size_t i = 0; i < a->n; i++) {
-		struct row *last = kept ? &a->row[kept - 1] : NULL;
-		if (!last || compare(last, &a->row[i], a->want.words)) {
+		struct dp_row *last = kept ? &a->row[kept - 1] : NULL;
+		if (!last || dp_rows_compare(last, &a->row[i], a->want.words)) {
 			a->row[kept++] = a->row[i];
 			continue;
 		}
@@ -122,181 +101,190 @@ static void merge(struct dp_rows *a)
 
 /* ---- groups of processes --------------------------------------------------------------------------------------------------- */
 
-static const char *group_name(const struct dp_session *s, enum dp_aggs_group by)
+/* The number of a word, from 1; 0: out of memory. */
+static uint64_t number_of(struct dp_rows *a, const char *word)
 {
-	return by == DP_GROUP_COMM ? dp_target_comm(s->target) : dp_module_path(dp_image_module(dp_target_image(s->target), 0));
+	for (size_t i = 0; i < a->nwords; i++)
+		if (!strcmp(a->word[i], word))
+			return i + 1;
+	char **grown = realloc(a->word, (a->nwords + 1) * sizeof(*grown));
+	a->word = grown ? grown : a->word;
+	char *copy = grown ? strdup(word) : NULL;
+	a->failed |= !copy;
+	if (!copy)
+		return 0;
+	a->word[a->nwords] = copy;
+	return ++a->nwords;
 }
 
-/* The first process of the group that process k belongs to. */
-static size_t group_of(const struct dp_run *run, size_t k)
+static uint64_t group_of(const struct dp_run *run, struct dp_rows *a, const struct dp_session *s)
 {
-	const enum dp_aggs_group by = dp_aggs_grouped(run->trace);
-	if (by == DP_GROUP_NONE || by == DP_GROUP_PID)
-		return by ? k : 0;
-	for (size_t i = 0; i < k; i++)
-		if (!strcmp(group_name(run->session[i], by), group_name(run->session[k], by)))
-			return i;
-	return k;
+	switch (dp_aggs_grouped(run->trace)) {
+	case DP_GROUP_PID:
+		return (uint64_t)dp_target_pid(s->target);
+	case DP_GROUP_COMM:
+		return number_of(a, dp_target_comm(s->target));
+	case DP_GROUP_EXE:
+		return number_of(a, dp_module_path(dp_image_module(dp_target_image(s->target), 0)));
+	default:
+		return 0;
+	}
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-static void read_probe(struct dp_run *run, struct dp_rows *a, const struct target *t, unsigned i)
+struct target { /* the target whose cells are being read */
+	const struct dp_run *run;
+	struct dp_rows *a;
+	struct dp_session *s;
+	uint64_t group;
+};
+
+static struct dp_row *add_probe_row(const struct target *t, unsigned i)
 {
-	struct dp_session *s = run->session[t->session];
+	const struct dp_row like = {.key = {.group = t->group, .probe = dp_aggs_row(t->run->trace, i)}, .site = i};
+	return add_row(t->a, &like, NULL);
+}
+
+static void read_probe(const struct target *t, unsigned i)
+{
+	struct dp_session *s = t->s;
 	struct dp_agg_loss loss;
-	const struct row like = {.session = t->group, .probe = dp_aggs_row(run->trace, i)};
-	struct row *row = s->place[i].placed ? add_row(a, &like, NULL) : NULL;
-	if (!s->place[i].placed)
+	struct dp_row *row = s->place[i].placed ? add_probe_row(t, i) : NULL;
+	if (!row)
 		return;
-	if (!row) {
-		a->failed = true;
-		return;
-	}
 	dp_target_cells(s->target, i, row->words);
 	dp_target_agg_loss(s->target, i, &loss);
 	row->unpaired = loss.unpaired;
 	row->crowded = loss.crowded;
 	dp_session_aggs_loss(s, i);
-	s->place[i].recorded = dp_agg_hits(run->trace->asked.what, row->words, a->want.words);
+	s->place[i].recorded = dp_agg_hits(t->run->trace->asked.what, row->words, t->a->want.words);
+}
+
+/* Hits whose key finds no room are counted as if the process itself had found none. */
+static void crowd(const struct target *t, unsigned i, uint64_t hits)
+{
+	struct dp_row *row = add_probe_row(t, i);
+	t->s->place[i].crowded += hits;
+	if (row)
+		row->crowded = hits;
+}
+
+static struct dp_row_key key_of(const struct target *t, const struct dp_key_cells *key)
+{
+	struct dp_row_key ret = {.probe = dp_aggs_row(t->run->trace, key->probe), .keyed = 1, .key = key->key};
+	const struct dp_frames_seen seen = {key->frames, key->nframes, t->a->want.stack - 1};
+	if (t->a->want.stack && t->a->names)
+		ret.key = dp_frame_names_number(t->a->names, dp_target_image(t->s->target), &seen);
+	else if (t->a->want.stack)
+		ret.group = (uint64_t)dp_target_pid(t->s->target);
+	return ret;
 }
 
 static bool on_key(const struct dp_key_cells *key, void *data)
 {
 	const struct target *t = data;
-	const struct dp_run *run = t->run;
-	const struct row like = {.session = t->a->want.stack ? t->session : 0,
-	                         .probe = dp_aggs_row(run->trace, key->probe),
-	                         .keyed = true,
-	                         .key = key->key,
-	                         .nframes = key->nframes};
-	struct row *row = add_row(t->a, &like, key->frames);
-	if (!row) {
-		t->a->failed = true;
-		return false;
+	struct dp_rows *a = t->a;
+	const uint64_t hits = dp_agg_hits(t->run->trace->asked.what, key->cells, a->want.words);
+	const struct dp_row like = {.key = key_of(t, key), .nframes = a->names ? 0 : key->nframes, .site = key->probe};
+	if (a->want.stack && a->names && !like.key.key) {
+		crowd(t, key->probe, hits);
+		return true;
 	}
-	memcpy(row->words, key->cells, t->a->want.words * sizeof(*row->words));
-	run->session[t->session]->place[key->probe].recorded +=
-	        dp_agg_hits(run->trace->asked.what, row->words, t->a->want.words);
+	struct dp_row *row = add_row(a, &like, key->frames);
+	if (!row)
+		return false;
+	memcpy(row->words, key->cells, a->want.words * sizeof(*row->words));
+	t->s->place[key->probe].recorded += dp_agg_hits(t->run->trace->asked.what, row->words, a->want.words);
 	return true;
+}
+
+static void read_session(const struct dp_run *run, struct dp_rows *a, struct dp_session *s)
+{
+	if (!s->answers)
+		return;
+	a->want = s->answers->want;
+	struct target t = {run, a, s, group_of(run, a, s)};
+	for (unsigned i = 0; i < run->trace->nprobes; i++)
+		read_probe(&t, i);
+	if (a->want.keys)
+		dp_target_keys(s->target, on_key, &t);
+}
+
+static bool on_ended(const struct dp_ended_row *ended, void *data)
+{
+	struct dp_rows *a = data;
+	const struct dp_row like = {.key = ended->key, .unpaired = ended->unpaired, .crowded = ended->crowded};
+	struct dp_row *row = add_row(a, &like, NULL);
+	if (row)
+		memcpy(row->words, ended->cells, a->want.words * sizeof(*row->words));
+	return row;
 }
 
 static void look(struct dp_run *run, struct dp_rows *a)
 {
 	clear(a);
 	run->recorded = 0;
-	for (size_t k = 0; k < run->nsessions; k++) {
-		struct target target = {run, a, k, group_of(run, k)};
-		if (!run->session[k]->answers)
-			continue;
-		a->want = run->session[k]->answers->want;
-		for (unsigned i = 0; i < run->trace->nprobes; i++)
-			read_probe(run, a, &target, i);
-		if (a->want.keys)
-			dp_target_keys(run->session[k]->target, on_key, &target);
-		for (unsigned i = 0; i < run->trace->nprobes; i++)
-			run->recorded += run->session[k]->place[i].recorded;
-	}
+	for (size_t k = 0; k < run->nsessions; k++)
+		read_session(run, a, run->session[k]);
+	if (a->ended)
+		dp_ended_rows_each(a->ended, on_ended, a);
 	merge(a);
-}
-
-/* ---- showing --------------------------------------------------------------------------------------------------------------- */
-
-/* Both are in the same order; the search continues at *old. */
-static void take_off(const struct dp_rows *a, const struct row *row, size_t *old, uint64_t *cells)
-{
-	while (*old < a->nbefore && compare(&a->before[*old], row, a->want.words) < 0)
-		++*old;
-	if (*old == a->nbefore || compare(&a->before[*old], row, a->want.words))
-		return;
-	for (unsigned i = 0; i < a->want.greatest; i++)
-		cells[i] -= a->before[*old].words[i];
-}
-
-static struct dp_agg_row shown_row(struct dp_run *run, const struct dp_rows *a, const struct row *row, uint64_t *cells)
-{
-	const struct dp_session *s = run->session[row->session];
-	const struct dp_probe *p = &run->trace->probe[row->probe];
-	const uint64_t *frames = a->want.stack && row->keyed ? row->words + a->want.words : NULL;
-	struct dp_image *image = dp_target_image(s->target);
-	const enum dp_aggs_group by = dp_aggs_grouped(run->trace);
-	const pid_t pid = dp_target_pid(s->target);
-	return (struct dp_agg_row){
-	        .name = p->title ? p->title : p->name,
-	        .pid = frames || by == DP_GROUP_PID || (run->nsessions == 1 && !run->trace->follow) ? pid : 0,
-	        .keyed = row->keyed || by,
-	        .key = by == DP_GROUP_PID ? (uint64_t)pid : row->key,
-	        .word = by == DP_GROUP_COMM || by == DP_GROUP_EXE ? group_name(s, by) : NULL,
-	        .frames = frames,
-	        .nframes = row->nframes,
-	        .cut = frames && row->nframes && dp_frames_cut(image, frames[row->nframes - 1], row->nframes, a->want.stack - 1),
-	        .image = image,
-	        .cells = cells,
-	        .hits = dp_agg_hits(run->trace->asked.what, cells, a->want.words),
-	        .unpaired = row->unpaired,
-	        .crowded = row->crowded,
-	};
-}
-
-static void forget_shown(struct dp_rows *a)
-{
-	free(a->shown);
-	free(a->cells);
-	a->shown = NULL;
-	a->cells = NULL;
-}
-
-bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret)
-{
-	struct dp_rows *a = run->rows;
-	const struct dp_asked *asked = &run->trace->asked;
-	const uint64_t now = run->clear_ns ? run->clear_ns : dp_now_ns(), since = delta ? a->shown_ns : run->armed_ns;
-	size_t n = 0, old = 0;
-	forget_shown(a);
-	a->shown = calloc(a->n + 1, sizeof(*a->shown));
-	a->cells = calloc(a->n * a->want.words + 1, sizeof(*a->cells));
-	if (!a->shown || !a->cells)
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		uint64_t *own = a->cells + n * a->want.words;
-		if (a->want.keys && !a->row[i].keyed)
-			continue;
-		memcpy(own, a->row[i].words, a->want.words * sizeof(*own));
-		if (delta)
-			take_off(a, &a->row[i], &old, own);
-		a->shown[n++] = shown_row(run, a, &a->row[i], own);
-	}
-	dp_aggs_sort(a->shown, n, asked->rank);
-	*ret = (struct dp_aggs_shown){
-	        .what = asked->what,
-	        .average = asked->average,
-	        .value = asked->value,
-	        .by = asked->by,
-	        .ns = asked->value && !strcmp(asked->value, "duration"),
-	        .pids = run->nsessions > 1 && a->want.stack,
-	        .delta = delta,
-	        .low = asked->low,
-	        .step = asked->step,
-	        .buckets = asked->buckets,
-	        .top = asked->top,
-	        .seconds = (double)(now - since) / 1e9,
-	        .row = a->shown,
-	        .n = n,
-	};
-	return true;
+	for (size_t i = 0; i < a->n; i++)
+		run->recorded += dp_agg_hits(run->trace->asked.what, a->row[i].words, a->want.words);
 }
 
 static struct dp_rows *state(struct dp_run *run)
 {
-	if (!run->trace->asked.what)
+	struct dp_rows *a = run->rows;
+	if (!run->trace->asked.what || a)
+		return a;
+	a = run->rows = calloc(1, sizeof(*run->rows));
+	if (!a)
 		return NULL;
-	if (!run->rows) {
-		run->rows = calloc(1, sizeof(*run->rows));
-		if (run->rows)
-			run->rows->shown_ns = run->armed_ns;
+	a->shown_ns = run->armed_ns;
+	if (run->starts && dp_session_counts_stacks(run->trace)) {
+		a->names = dp_frame_names_create();
+		a->failed = !a->names;
 	}
-	return run->rows;
+	return a;
 }
+
+/* ---- processes that have ended --------------------------------------------------------------------------------------------- */
+
+static void add_ended(struct dp_run *run, struct dp_session *s, const struct dp_row *row)
+{
+	struct dp_rows *a = run->rows;
+	struct dp_ended_row *to = a->ended ? dp_ended_rows_get(a->ended, &row->key) : NULL;
+	const uint64_t hits = dp_agg_hits(run->trace->asked.what, row->words, a->want.words);
+	if (to) {
+		for (unsigned w = 0; w < a->want.words; w++)
+			dp_cells_add(&a->want, to->cells, w, row->words[w]);
+		to->unpaired += row->unpaired;
+		to->crowded += row->crowded;
+		return;
+	}
+	s->place[row->site].recorded -= hits;
+	s->place[row->site].crowded += hits;
+	a->failed |= !a->ended;
+}
+
+void dp_rows_keep(struct dp_run *run, size_t k)
+{
+	struct dp_rows *a = state(run);
+	struct dp_session *s = run->session[k];
+	if (!a || !s->answers)
+		return;
+	clear(a);
+	read_session(run, a, s);
+	if (!a->ended)
+		a->ended = dp_ended_rows_create(a->want.words, ENDED_MOST);
+	for (size_t i = 0; i < a->n; i++)
+		add_ended(run, s, &a->row[i]);
+	clear(a);
+}
+
+/* ---- when ------------------------------------------------------------------------------------------------------------------ */
 
 bool dp_rows_round(struct dp_run *run)
 {
@@ -331,11 +319,17 @@ bool dp_rows_final(struct dp_run *run, bool *failed)
 
 void dp_rows_fini(struct dp_run *run)
 {
-	if (!run->rows)
+	struct dp_rows *a = run->rows;
+	if (!a)
 		return;
-	clear(run->rows);
-	rows_free(run->rows->before, run->rows->nbefore);
-	forget_shown(run->rows);
-	free(run->rows);
+	clear(a);
+	rows_free(a->before, a->nbefore);
+	dp_rows_forget_shown(a);
+	dp_ended_rows_destroy(a->ended);
+	dp_frame_names_destroy(a->names);
+	for (size_t i = 0; i < a->nwords; i++)
+		free(a->word[i]);
+	free(a->word);
+	free(a);
 	run->rows = NULL;
 }

@@ -15,6 +15,8 @@ void dp_rows_next(struct dp_run *run);
 bool dp_rows_final(struct dp_run *run, bool *failed);
 /* The rows as last read; `delta`: only the change since the last interval. Valid until the next call; false if out of memory. */
 bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret);
+/* Keeps what session number `k` has counted; it is about to be destroyed. Its probes must have been removed. */
+void dp_rows_keep(struct dp_run *run, size_t k);
 void dp_rows_fini(struct dp_run *run);
 
 #endif

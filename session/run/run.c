@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/run.h"
 
+#include "session/process/session_aggs.h"
 #include "session/process/session_scope.h"
 #include "session/run/lttng_run.h"
 #include "session/run/patterns.h"
@@ -74,7 +75,14 @@ static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
 {
 	if (run->expanded.trace.probe)
 		return NULL;
-	return dp_expand(run->trace, dp_target_image(s->target), &run->expanded);
+	struct dp_error *err = dp_expand(run->trace, dp_target_image(s->target), &run->expanded);
+	if (!err || !s->partial || err->tag == DP_TAG_INTERRUPTED)
+		return err;
+	return dp_error_wrap(
+	        err,
+	        "--follow looks up returns and patterns in the first program, %s (%d): where another one has them, name "
+	        "that one, with --program",
+	        dp_target_comm(s->target), dp_target_pid(s->target));
 }
 
 static struct dp_error *expand(struct dp_run *run)
@@ -90,9 +98,10 @@ static struct dp_error *expand(struct dp_run *run)
 
 static struct dp_error *resolve_one(struct dp_run *run, struct dp_session *s)
 {
-	(void)run;
 	DP_TRY(dp_session_resolve(s));
-	return dp_session_scope(s);
+	DP_TRY(dp_session_scope(s));
+	/* Elsewhere a typo leaves no probe to install, which ends the run. Here that could be this process's own trouble. */
+	return run->trace->programs.n ? dp_session_aggs_check(s) : NULL;
 }
 
 static struct dp_error *resolve_once(struct dp_run *run)

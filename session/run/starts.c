@@ -23,6 +23,8 @@ struct dp_starts {
 	struct dp_exec_watch *watch;
 	char **path; /* of the watched programs */
 	size_t npaths;
+	const char **name; /* --follow-exec */
+	size_t nnames;
 	struct dp_exec_tree *tree; /* --follow */
 	size_t noriginals;         /* --follow: the first sessions are the run's own, and stay */
 	struct dp_summary_programs count;
@@ -100,11 +102,28 @@ struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(st
 		return dp_error_nomem();
 	DP_TRY(find_programs(run, s));
 	if (!run->trace->dry_run) /* first: a process that executes it now is in the list, or waits */
-		DP_TRY(dp_exec_watch_create(&(struct dp_exec_watched){(const char *const *)s->path, s->npaths, NULL}, &s->watch));
+		DP_TRY(dp_exec_watch_create(&(struct dp_exec_watched){.path = (const char *const *)s->path, .npaths = s->npaths},
+		                            &s->watch));
 	struct listed l = {run, each, NULL};
 	if (!dp_proc_each(on_process, &l))
 		return dp_error_sys(DP_TAG_SYS, "opening /proc");
 	return l.err;
+}
+
+/* Of --follow-exec. */
+static struct dp_error *find_executed(const struct dp_run *run, struct dp_starts *s)
+{
+	const struct dp_word_list *only = &run->trace->follow_exec;
+	s->name = calloc(only->n + 1, sizeof(*s->name));
+	if (!s->name)
+		return dp_error_nomem();
+	for (size_t i = 0; i < only->n; i++) {
+		if (strchr(only->item[i], '/'))
+			DP_TRY(add_path(s, only->item[i]));
+		else
+			s->name[s->nnames++] = only->item[i];
+	}
+	return NULL;
 }
 
 static struct dp_error *begin_follow(struct dp_run *run)
@@ -116,7 +135,13 @@ static struct dp_error *begin_follow(struct dp_run *run)
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_exec_tree_add(s->tree, dp_target_pid(run->session[i]->target));
 	s->noriginals = run->nsessions;
-	return dp_exec_watch_create(&(struct dp_exec_watched){.tree = s->tree}, &s->watch);
+	DP_TRY(find_executed(run, s));
+	return dp_exec_watch_create(&(struct dp_exec_watched){.path = (const char *const *)s->path,
+	                                                      .npaths = s->npaths,
+	                                                      .name = s->name,
+	                                                      .nnames = s->nnames,
+	                                                      .tree = s->tree},
+	                            &s->watch);
 }
 
 struct dp_error *dp_starts_follow(struct dp_run *run)
@@ -124,15 +149,11 @@ struct dp_error *dp_starts_follow(struct dp_run *run)
 	const struct dp_trace_spec *trace = run->trace;
 	if (!trace->follow || trace->programs.n || trace->dry_run)
 		return NULL;
-	if (trace->asked.what) {
-		dp_trace_log(trace, DP_LOG_INFO, "with aggregations, programs that the processes execute are not probed");
-		return NULL;
-	}
 	run->starts = calloc(1, sizeof(*run->starts));
 	struct dp_error *err = run->starts ? begin_follow(run) : dp_error_nomem();
 	for (size_t i = 0; !err && i < run->nsessions; i++)
 		run->session[i]->partial = true;
-	if (!err || err->tag != DP_TAG_PERMISSION)
+	if (!err || err->tag != DP_TAG_PERMISSION || trace->follow_exec.n)
 		return err;
 	dp_trace_log(trace, DP_LOG_INFO,
 	             "programs that the processes execute are not probed: that needs CAP_SYS_ADMIN (fanotify)");
@@ -187,21 +208,23 @@ static void refuse(struct dp_run *run, pid_t pid, struct dp_error *why)
 		dp_error_destroy(why);
 }
 
-/* The session of a program that the process executed before. */
+/*
+ * The sessions of programs that the process executed before. One whose fork children are followed goes on for them: the loop sees
+ * that its program has gone.
+ */
 static void retire(struct dp_run *run, pid_t pid)
 {
-	for (size_t k = 0; k < run->nsessions; k++) {
+	for (size_t k = run->nsessions; k-- > 0;) {
 		struct dp_session *s = run->session[k];
 		if (s->ended || dp_target_pid(s->target) != pid)
 			continue;
 		dp_target_yield(s->target);
-		if (k < run->starts->noriginals)
-			return;
+		if (k < run->starts->noriginals || dp_target_followed(s->target))
+			continue;
 		s->ended = true;
 		dp_run_drain(run, false);
 		dp_run_note_losses(run);
 		dp_past_take(run, k);
-		return;
 	}
 }
 
@@ -335,6 +358,7 @@ void dp_starts_fini(struct dp_run *run)
 	for (size_t i = 0; i < run->starts->npaths; i++)
 		free(run->starts->path[i]);
 	free(run->starts->path);
+	free(run->starts->name);
 	free(run->starts);
 	run->starts = NULL;
 	run->past = dp_past_destroy(run->past);

@@ -12,21 +12,18 @@
  */
 #include "injector/tracee/exec/exec_catch.h"
 
+#include "injector/tracee/exec/exec_named.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -66,42 +63,10 @@ static bool executes(pid_t pid, const struct file *file)
 
 /* ---- what can be held ------------------------------------------------------------------------------------------------------ */
 
-static bool locks_early(void)
-{
-	static int known = -1;
-	unsigned major, minor;
-	struct utsname u;
-	if (known < 0)
-		known = !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 && 1000 * major + minor < 6008;
-	return known;
-}
-
-/* The file that the call names, as its process sees it. False: unknown. */
-static bool stat_named(const struct dp_exec_start *start, struct stat *ret)
-{
-	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
-	struct dp_proc_call call;
-	char name[PATH_MAX], path[PATH_MAX + 64];
-	dp_proc_call(start->pid, start->tid, &call);
-	const bool at = call.nr == SYS_execveat;
-	if (!at && call.nr != SYS_execve)
-		return false;
-	const size_t n = dp_mem_read(&p, dp_addr_of(call.args[at]), name, sizeof(name));
-	if (!n || !memchr(name, 0, n))
-		return false;
-	if (*name == '/')
-		snprintf(path, sizeof(path), "/proc/%d/root%s", start->tid, name);
-	else if (!at || (int)call.args[0] == AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/cwd/%s", start->tid, name);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d%s%s", start->tid, (int)call.args[0], *name ? "/" : "", name);
-	return !stat(path, ret);
-}
-
 static bool can_be_seized(const struct dp_exec_start *start, const struct file *file)
 {
 	struct stat named;
-	return !locks_early() && (!stat_named(start, &named) || is(file, &named));
+	return !dp_exec_locks_early() && (!dp_exec_stat_named(start, &named) || is(file, &named));
 }
 
 static bool traces_all(void)

@@ -9,6 +9,7 @@
 
 #include "injector/tracee/exec/exec_files.h"
 #include "injector/tracee/exec/exec_guard.h"
+#include "injector/tracee/exec/exec_named.h"
 #include "injector/tracee/exec/exec_tree.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
@@ -35,7 +36,7 @@ struct dp_exec_watch {
 	int group;       /* fanotify */
 	int ready, news; /* eventfds: there is something to take; for the thread: there is a new limit, or it is to end */
 	struct dp_exec_files *files;
-	struct dp_exec_tree *tree; /* not owned; or NULL */
+	struct dp_exec_watched what;
 	struct dp_exec_guard *guard;
 	pthread_t thread;
 	bool runs;
@@ -71,7 +72,18 @@ static pid_t wanted(const struct dp_exec_watch *w, pid_t tid)
 		pid = tracer && dp_is_own_task(tracer) ? 0 : (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", 0);
 	}
 	dp_buf_fini(&status);
-	return pid && w->tree && !dp_exec_tree_has(w->tree, pid) ? 0 : pid;
+	return pid && w->what.tree && !dp_exec_tree_has(w->what.tree, pid) ? 0 : pid;
+}
+
+/* If the files to watch are known, no other asks. */
+static bool is_asked_for(const struct dp_exec_watch *w, const struct dp_exec_start *start)
+{
+	if (!w->what.nnames)
+		return true;
+	for (size_t i = 0; i < w->what.npaths; i++)
+		if (dp_exec_is_file(start, w->what.path[i]))
+			return true;
+	return dp_exec_is_named(start, w->what.name, w->what.nnames);
 }
 
 static void tell(int event)
@@ -103,7 +115,7 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
 	if (event->fd < 0)
 		return;
-	if (start.pid && atomic_load(&w->holds) && append(w, &start))
+	if (start.pid && atomic_load(&w->holds) && is_asked_for(w, &start) && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);
@@ -154,7 +166,7 @@ static void *watch(void *data)
 	struct pollfd p[] = {{.fd = w->news, .events = POLLIN},
 	                     {.fd = w->group, .events = POLLIN},
 	                     {.fd = dp_exec_files_fd(w->files), .events = POLLIN},
-	                     {.fd = w->tree ? dp_exec_tree_fd(w->tree) : -1, .events = POLLIN}};
+	                     {.fd = w->what.tree ? dp_exec_tree_fd(w->what.tree) : -1, .events = POLLIN}};
 	uint64_t told;
 	for (int ms; (ms = expire_all(w)) >= 0;) {
 		dp_exec_guard_alive(w->guard);
@@ -167,7 +179,7 @@ static void *watch(void *data)
 		if (p[2].revents)
 			dp_exec_files_renew(w->files);
 		if (p[3].revents)
-			dp_exec_tree_has(w->tree, 0);
+			dp_exec_tree_has(w->what.tree, 0);
 	}
 	return NULL;
 }
@@ -245,10 +257,10 @@ static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_ex
 	if (w->ready < 0 || w->news < 0)
 		return dp_error_sys(DP_TAG_SYS, "eventfd");
 	DP_TRY(open_group(w));
-	w->tree = what->tree;
+	w->what = *what;
 	atomic_init(&w->holds, !what->tree);
 	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, &w->files));
-	if (what->tree)
+	if (what->tree && (what->nnames || !what->npaths))
 		DP_TRY(dp_exec_files_mark_all(w->files));
 	w->guard = dp_exec_guard_create();
 	return start_thread(w);

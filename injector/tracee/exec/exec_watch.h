@@ -27,9 +27,15 @@ struct dp_exec_start {
 };
 
 struct dp_exec_watched {         /* must outlive the watch */
-	const char *const *path; /* every exec of these files, also if one is replaced later; or: */
+	const char *const *path; /* every exec of these files, also if one is replaced later */
 	size_t npaths;
-	struct dp_exec_tree *tree; /* every exec by a process of this set: then execs by all others wait for an answer, too */
+	const char *const *name; /* every exec of a program of such a name (exec_named.h) */
+	size_t nnames;
+	/*
+	 * Only execs by processes of this set; without paths and names all of theirs. Where the files are not known before, the
+	 * execs of all processes wait for an answer.
+	 */
+	struct dp_exec_tree *tree;
 };
 /* DP_TAG_EXEC: a path that leads to no file; DP_TAG_PERMISSION: this user or this kernel cannot watch. */
 struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret) DP_MUST_CHECK;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What is about to be executed: the file of a question, and what the call of the waiting thread says. */
+#ifndef DP_INJECTOR_TRACEE_EXEC_EXEC_NAMED_H
+#define DP_INJECTOR_TRACEE_EXEC_EXEC_NAMED_H
+
+#include "injector/tracee/exec/exec_watch.h"
+
+struct stat;
+
+/* Before Linux 6.8 exec holds a lock while it asks, which looking into the process may wait for. */
+bool dp_exec_locks_early(void);
+/* The file that the call names, as its process sees it. False: unknown. */
+bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret);
+/* Is it the file that the path leads to? */
+bool dp_exec_is_file(const struct dp_exec_start *start, const char *path);
+/*
+ * Does the program have one of the names: its file, or that by which the call names it (a link's, which becomes the process's
+ * name in /proc; not asked if exec locks early)? Names in /proc are cut after 15 bytes: cut ones match, too.
+ */
+bool dp_exec_is_named(const struct dp_exec_start *start, const char *const *name, size_t n);
+
+#endif
