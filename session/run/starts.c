@@ -110,7 +110,7 @@ struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(st
 	return l.err;
 }
 
-/* Of --follow-exec. */
+/* Of --follow-exec. A wrong one is not the command's error (DP-EXEC). */
 static struct dp_error *find_executed(const struct dp_run *run, struct dp_starts *s)
 {
 	const struct dp_word_list *only = &run->trace->follow_exec;
@@ -118,10 +118,12 @@ static struct dp_error *find_executed(const struct dp_run *run, struct dp_starts
 	if (!s->name)
 		return dp_error_nomem();
 	for (size_t i = 0; i < only->n; i++) {
-		if (strchr(only->item[i], '/'))
-			DP_TRY(add_path(s, only->item[i]));
-		else
+		if (!strchr(only->item[i], '/'))
 			s->name[s->nnames++] = only->item[i];
+		else if (access(only->item[i], F_OK))
+			return dp_error_sys(DP_TAG_USAGE, "--follow-exec %s", only->item[i]);
+		else
+			DP_TRY(add_path(s, only->item[i]));
 	}
 	return NULL;
 }

@@ -8,6 +8,8 @@
  *   namespace N one child in a pid namespace of its own, which makes N slow calls in a thread
  *   headless N  one child whose first thread ends, and whose second makes N slow calls
  *   execs N     one child that makes N calls, then executes another program
+ *   leaves N now PROGRAM [ARGS...]
+ *               N calls; then executes PROGRAM, and a child makes N calls once that has happened
  *   orphans N   the parent ends at once, its children call on
  *   burst N     N short children, one after the other
  *   inside N    three generations, each of which calls spawn() N times: that forks, and returns in the child too, which calls on
@@ -15,6 +17,7 @@
  */
 #include "target_foo.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -26,6 +29,7 @@
 
 static volatile sig_atomic_t go;
 static long calls;
+static char **program; /* of "leaves" */
 
 static void on_usr1(int sig)
 {
@@ -167,6 +171,26 @@ static long execs(void)
 	return (pid < 0) + await_children();
 }
 
+static long leaves(void)
+{
+	int gone[2];
+	char byte;
+	make_calls(calls);
+	say(calls);
+	if (pipe2(gone, O_CLOEXEC))
+		return 1;
+	if (!fork()) {
+		close(gone[1]);
+		if (read(gone[0], &byte, 1)) /* the end of file: its parent executes the program */
+			_exit(1);
+		make_calls(calls);
+		say(calls);
+		_exit(0);
+	}
+	execv(program[0], program);
+	return 1;
+}
+
 static void orphans(void)
 {
 	for (int k = 0; k < CHILDREN; k++)
@@ -248,6 +272,8 @@ static long run(const char *mode)
 		return headless();
 	if (!strcmp(mode, "execs"))
 		return execs();
+	if (!strcmp(mode, "leaves"))
+		return leaves();
 	orphans();
 	return 0;
 }
@@ -259,6 +285,7 @@ int main(int argc, char **argv)
 	long bad;
 
 	calls = target_number(argc, argv, 2, 100);
+	program = argc > 4 ? argv + 4 : argv + argc;
 	target_stop_on_term();
 	sigaction(SIGUSR1, &action, NULL);
 	target_ready();
