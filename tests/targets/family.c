@@ -9,7 +9,7 @@
  *   headless N  one child whose first thread ends, and whose second makes N slow calls
  *   execs N     one child that makes N calls, then executes another program
  *   leaves N now PROGRAM [ARGS...]
- *               N calls; then executes PROGRAM, and a child makes N calls once that has happened
+ *               N calls; then executes PROGRAM, and a child makes N slow calls once that has happened
  *   orphans N   the parent ends at once, its children call on
  *   burst N     N short children, one after the other
  *   inside N    three generations, each of which calls spawn() N times: that forks, and returns in the child too, which calls on
@@ -183,9 +183,7 @@ static long leaves(void)
 		close(gone[1]);
 		if (read(gone[0], &byte, 1)) /* the end of file: its parent executes the program */
 			_exit(1);
-		make_calls(calls);
-		say(calls);
-		_exit(0);
+		slow_calls();
 	}
 	execv(program[0], program);
 	return 1;
