@@ -256,7 +256,7 @@ class FollowExec(Totals):
         for only, hits in ((("started",), 704), ((self.started,), 704), ((self.link,), 704), (("linked",), 700), ((long_name,), 50), ((long_name[:15],), 50),
                            (("linked", self.other), 750), ((self.other, self.started), 754), (("nobody", "started", "linked"), 704)):
             r = self.run_only(*only)
-            self.assert_ok(r)
+            self.assertEqual(r.status, 0, f"{only}: {r}\n{r.summary}")
             self.assertEqual(self.only(r)["hits"], hits, only)
             self.assertEqual(len(called(r.out)), 4)
 
