@@ -136,6 +136,11 @@ enum pmodule_process_state {
 	PMODULE_PROCESS_TRACED, PMODULE_PROCESS_ZOMBIE, PMODULE_PROCESS_DEAD, PMODULE_PROCESS_IDLE, PMODULE_PROCESS_BLOCKED, PMODULE_PROCESS_QUEUED,
 };
 PMODULE_API pid_t pmodule_backtrace_pid(ptrace_backtrace_t *);
+/* In the process's own pid namespace; the same as pid() if that is dynprobe's. */
+PMODULE_API pid_t pmodule_backtrace_inner_pid(ptrace_backtrace_t *);
+/* The process's own name, and the path of its executable; "": unknown. */
+PMODULE_API const char *pmodule_backtrace_comm(ptrace_backtrace_t *);
+PMODULE_API const char *pmodule_backtrace_exe(ptrace_backtrace_t *);
 PMODULE_API const char *pmodule_backtrace_application_name(ptrace_backtrace_t *);
 PMODULE_API enum pmodule_process_state pmodule_backtrace_process_state(ptrace_backtrace_t *);
 PMODULE_API ptrace_pmap_entry_t *pmodule_backtrace_pmap_entry(ptrace_backtrace_t *, uint64_t addr);

@@ -190,7 +190,6 @@ static void put_attributes(struct dp_shower *x)
 static void put_details(struct dp_shower *x)
 {
 	const struct dp_snapshot *s = x->s;
-	put_line(x, "executable", s->exe);
 	put_line(x, "host", s->hostname);
 	put_line(x, "kernel", s->kernel);
 	put_line(x, "id", s->id);
@@ -203,7 +202,10 @@ static void put_head(struct dp_shower *x)
 {
 	const struct dp_snapshot *s = x->s;
 	dp_show_colored(x, DP_SHOW_BOLD, *s->application ? s->application : "?");
-	dp_buf_printf(&x->b, " (pid %d), %zu thread%s", s->pid, s->nthreads, s->nthreads == 1 ? "" : "s");
+	dp_buf_printf(&x->b, " (pid %d", s->pid);
+	if (s->inner_pid)
+		dp_buf_printf(&x->b, ", inner %d", s->inner_pid);
+	dp_buf_printf(&x->b, "), %zu thread%s", s->nthreads, s->nthreads == 1 ? "" : "s");
 	put_time(x, s->time_ns);
 	dp_put_str(&x->b, "\n");
 	if (s->threads && s->threads->is_fault)
@@ -212,6 +214,9 @@ static void put_head(struct dp_shower *x)
 	put_pause(x);
 	put_words(x, "classifiers", s->classifiers);
 	put_words(x, "tags", s->tags);
+	if (strcmp(s->comm, s->application) != 0)
+		put_line(x, "name", s->comm);
+	put_line(x, "executable", s->exe);
 	put_command(x);
 	if (x->o->verbose)
 		put_details(x);

@@ -24,6 +24,24 @@ pid_t pmodule_backtrace_pid(ptrace_backtrace_t *bt)
 	return s ? s->pid : 0;
 }
 
+pid_t pmodule_backtrace_inner_pid(ptrace_backtrace_t *bt)
+{
+	const struct dp_snapshot *s = dp_api_backtrace(bt);
+	return !s ? 0 : s->inner_pid ? s->inner_pid : s->pid;
+}
+
+const char *pmodule_backtrace_comm(ptrace_backtrace_t *bt)
+{
+	const struct dp_snapshot *s = dp_api_backtrace(bt);
+	return s ? s->comm : NULL;
+}
+
+const char *pmodule_backtrace_exe(ptrace_backtrace_t *bt)
+{
+	const struct dp_snapshot *s = dp_api_backtrace(bt);
+	return s ? s->exe : NULL;
+}
+
 const char *pmodule_backtrace_application_name(ptrace_backtrace_t *bt)
 {
 	const struct dp_snapshot *s = dp_api_backtrace(bt);

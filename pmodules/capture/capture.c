@@ -111,10 +111,10 @@ static void begin_facts(struct taking *k)
 	const struct dp_snap_capture_options *o = &k->take->options;
 	struct dp_snapshot *s = k->s;
 	struct dp_task_stat stat;
-	s->pid = dp_stopped_pid(k->still);
+	dp_snap_capture_identity(s, k->still);
 	s->mode = modes[dp_stopped_mode(k->still)];
 	s->dynprobe = dp_snapshot_text(s, o->version);
-	s->application = dp_snapshot_text(s, o->application ? o->application : dp_stopped_comm(k->still));
+	s->application = o->application ? dp_snapshot_text(s, o->application) : s->comm;
 	if (dp_stopped_mode(k->still) != DP_STOPPED_CORE && dp_proc_stat(s->pid, 0, &stat))
 		s->process_state = stat.state;
 	dp_snapshot_set_text(s, "application", s->application);

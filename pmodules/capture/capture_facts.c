@@ -46,6 +46,15 @@ static void take_exe(struct dp_snapshot *s, pid_t pid)
 		s->exe = "";
 }
 
+void dp_snap_capture_identity(struct dp_snapshot *s, const struct dp_stopped *still)
+{
+	s->pid = dp_stopped_pid(still);
+	s->inner_pid = dp_stopped_inner_pid(still);
+	s->comm = dp_snapshot_text(s, dp_stopped_comm(still));
+	if (dp_stopped_mode(still) != DP_STOPPED_CORE)
+		take_exe(s, s->pid);
+}
+
 static int by_number(const void *a, const void *b)
 {
 	const struct dp_snap_file *x = a, *y = b;
@@ -131,7 +140,6 @@ void dp_snap_capture_facts(struct dp_snapshot *s, pid_t pid, bool with_environ)
 		s->argv = argv;
 	if (with_environ)
 		s->environ = take_words(s, "environ", pid);
-	take_exe(s, pid);
 	take_files(s, pid);
 	take_limits(s, pid);
 }

@@ -31,6 +31,8 @@ void dp_snap_capture_thread_facts(struct dp_snapshot *s, const struct dp_stopped
 void dp_snap_capture_missing(struct dp_snapshot *s, const struct dp_stopped *still, const pid_t *tid, size_t n);
 
 /* capture_facts.c: command line, environment, files, limits of the live process, from /proc. */
+/* Whose snapshot it is: modules may ask during the hold. */
+void dp_snap_capture_identity(struct dp_snapshot *s, const struct dp_stopped *still);
 void dp_snap_capture_facts(struct dp_snapshot *s, pid_t pid, bool with_environ);
 /* Notes what a core file lacks. */
 void dp_snap_capture_core_facts(struct dp_snapshot *s, const struct dp_stopped *still);

@@ -242,6 +242,8 @@ static const struct dp_store_row snapshot_rows[] = {
         {ROW(24, WORDS, truncations, "truncations")},
         {ROW(25, LIST, notes, "notes"), .of = &dp_store_note},
         {ROW(26, LIST, made_by, "made_by"), .of = &dp_store_pair},
+        {ROW(27, INT, inner_pid, "inner_pid")},
+        {ROW(28, TEXT, comm, "comm")},
         {ROW(40, LIST, threads, "threads"), .always = true, .of = &dp_store_thread},
         {ROW(50, LIST, globals, "globals"), .always = true, .of = &dp_store_variable},
         {ROW(60, ARRAY, maps, "maps"), N(nmaps), .of = &dp_store_map},

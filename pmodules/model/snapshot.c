@@ -19,7 +19,7 @@ struct dp_snap_text {
 };
 
 const char *const dp_snap_register_name[DP_DWARF_REGS] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
-                                                         "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
+                                                          "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip"};
 
 /* A random UUID (RFC 4122, version 4). */
 static void make_id(char id[37])
@@ -40,7 +40,7 @@ struct dp_snapshot *dp_snapshot_create(void)
 	if (!s)
 		return NULL;
 	make_id(s->id);
-	s->dynprobe = s->mode = s->application = s->exe = s->hostname = s->kernel = "";
+	s->dynprobe = s->mode = s->comm = s->application = s->exe = s->hostname = s->kernel = "";
 	s->argv = none;
 	s->process_state = '?';
 	return s;

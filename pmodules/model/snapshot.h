@@ -213,7 +213,8 @@ struct dp_snapshot {
 	uint64_t time_ns;            /* since 1970 */
 	const char *dynprobe;        /* version that made it */
 	const char *mode;            /* "stop", "fork", "quick", "core" */
-	pid_t pid;
+	pid_t pid, inner_pid;        /* inner: in the process's own pid namespace; 0: the same */
+	const char *comm;            /* the process's name; "" in files of older versions */
 	const char *application;     /* comm, or --application */
 	const char *exe;             /* path, or "" */
 	const char *const *argv;     /* NULL-terminated */

@@ -5,12 +5,12 @@
 #include "pmodules/source/stopped_internal.h"
 
 #include "base/cleanup.h"
-#include "injector/tracee/stop/freeze.h"
-#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/inspect.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/freeze.h"
+#include "injector/tracee/stop/watchdog.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ struct dp_error *dp_stopped_open(pid_t pid, const struct dp_stopped_options *opt
 }
 
 struct dp_error *dp_stopped_open_core(const char *core, const char *exe, const struct dp_stopped_options *options,
-                                    struct dp_stopped **ret)
+                                      struct dp_stopped **ret)
 {
 	struct dp_stopped *s = NULL;
 	DP_TRY(create(options, &s));
@@ -335,6 +335,11 @@ void dp_stopped_release(struct dp_stopped *s)
 pid_t dp_stopped_pid(const struct dp_stopped *s)
 {
 	return s->core ? dp_core_pid(s->core) : s->target.process.pid;
+}
+
+pid_t dp_stopped_inner_pid(const struct dp_stopped *s)
+{
+	return s->core || !s->target.process.nested ? 0 : s->target.process.ns_pid;
 }
 
 const char *dp_stopped_comm(const struct dp_stopped *s)

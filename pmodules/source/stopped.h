@@ -92,6 +92,7 @@ struct dp_error *dp_stopped_again(struct dp_stopped **s, const struct dp_stopped
 struct dp_stopped *dp_stopped_close(struct dp_stopped *s); /* releases first; accepts NULL, returns NULL */
 
 pid_t dp_stopped_pid(const struct dp_stopped *s);
+pid_t dp_stopped_inner_pid(const struct dp_stopped *s); /* in the process's own pid namespace; 0: the same */
 const char *dp_stopped_comm(const struct dp_stopped *s);
 enum dp_stopped_mode dp_stopped_mode(const struct dp_stopped *s);
 const char *dp_stopped_why_not_fork(const struct dp_stopped *s); /* NULL: fork was not asked for, or it worked */

@@ -498,9 +498,9 @@ el("search").addEventListener("input", () => { clearTimeout(waiting); waiting = 
 
 /* ---- begin ---- */
 function drawHeader() {
-	el("title").replaceChildren(make("span", "", data.application || "a process"), make("span", "dim", " pid " + data.pid));
+	el("title").replaceChildren(make("span", "", data.application || "a process"), make("span", "dim", " pid " + data.pid + (data.inner_pid ? " (inner " + data.inner_pid + ")" : "")));
 	document.title = clean("dynprobe: " + data.application + " " + data.pid);
-	const facts = [(data.time || "").replace("T", " ").replace(/\.\d+Z$/, " UTC"), data.threads.length + (data.threads.length === 1 ? " thread" : " threads") + (groups.length < data.threads.length ? ", " + groups.length + " different" : ""),
+	const facts = [data.comm && data.comm !== data.application ? data.comm : "", data.exe, (data.time || "").replace("T", " ").replace(/\.\d+Z$/, " UTC"), data.threads.length + (data.threads.length === 1 ? " thread" : " threads") + (groups.length < data.threads.length ? ", " + groups.length + " different" : ""),
 		data.mode === "core" ? "from a core file" : data.pause_ns ? "stopped for " + ms(data.pause_ns) : "", data.probe ? "probe " + data.probe : "", data.condition ? "when " + data.condition : ""];
 	el("facts").textContent = clean(facts.filter(Boolean).join(" \u00b7 "));
 	for (const c of data.classifiers || []) el("chips").append(make("span", "chip bad", c));

@@ -5,6 +5,9 @@
 #define BT(L) ((ptrace_backtrace_t *)dp_lua_check(L, 1, DP_LUA_BACKTRACE))
 
 DP_LUA_GETTER(backtrace, BACKTRACE, pid, dp_lua_integer)
+DP_LUA_GETTER(backtrace, BACKTRACE, inner_pid, dp_lua_integer)
+DP_LUA_GETTER(backtrace, BACKTRACE, comm, dp_lua_text)
+DP_LUA_GETTER(backtrace, BACKTRACE, exe, dp_lua_text)
 DP_LUA_GETTER(backtrace, BACKTRACE, application_name, dp_lua_text)
 DP_LUA_GETTER(backtrace, BACKTRACE, process_state, dp_lua_uint)
 DP_LUA_SETTER(backtrace, BACKTRACE, add_tag, dp_lua_name)
@@ -101,6 +104,9 @@ static int backtrace_tostring(lua_State *L)
 
 static const luaL_Reg backtrace_methods[] = {
         {"pid", backtrace_pid},
+        {"inner_pid", backtrace_inner_pid},
+        {"comm", backtrace_comm},
+        {"exe", backtrace_exe},
         {"application_name", backtrace_application_name},
         {"process_state", backtrace_process_state},
         {"pmap_entry", backtrace_pmap_entry},

@@ -272,6 +272,9 @@ end
 -- ---- backtrace ----------------------------------------------------------------------------------------------------------------------
 
 check["backtrace:pid"] = function() equal(bt:pid(), thr:tid()) end
+check["backtrace:inner_pid"] = function() equal(bt:inner_pid(), bt:pid()) end
+check["backtrace:comm"] = function() equal(bt:comm(), "reference") end
+check["backtrace:exe"] = function() assert(where == "core" or bt:exe():match("/reference$"), bt:exe()) end
 check["backtrace:application_name"] = function() equal(bt:application_name(), "reference") end
 check["backtrace:process_state"] = function()
 	local states = pmodule.process_state

@@ -147,6 +147,7 @@ struct dp_snapshot *helper_full(void)
 	struct dp_snapshot *s = helper_version1();
 	dp_snapshot_adds(s, DP_ADDED_CLASSIFIER, "later", "a.module");
 	dp_snapshot_classify(s, "later");
+	s->inner_pid = 1, s->comm = "prog-main";
 	s->globals->module = "a.module";
 	s->threads->frames->module = "another";
 	s->threads->frames->is_tail = s->threads->frames->by_frame_pointer = true;
@@ -318,10 +319,10 @@ static void same_process(const struct dp_snapshot *x, const struct dp_snapshot *
 
 void helper_same(const struct dp_snapshot *a, const struct dp_snapshot *b)
 {
-	TEXT(id), TEXT(dynprobe), TEXT(mode), TEXT(application), TEXT(exe), TEXT(hostname), TEXT(kernel), TEXT(probe),
+	TEXT(id), TEXT(dynprobe), TEXT(mode), TEXT(comm), TEXT(application), TEXT(exe), TEXT(hostname), TEXT(kernel), TEXT(probe),
 	        TEXT(condition);
-	SAME(time_ns), SAME(pid), SAME(process_state), SAME(pause_ns), SAME(stop_ns), SAME(read_ns), SAME(total_ns),
-	        SAME(rehearsal_ns);
+	SAME(time_ns), SAME(pid), SAME(inner_pid), SAME(process_state), SAME(pause_ns), SAME(stop_ns), SAME(read_ns),
+	        SAME(total_ns), SAME(rehearsal_ns);
 	SAME(hit), SAME(nthreads);
 	same_texts(a->argv, b->argv);
 	same_texts(a->environ, b->environ);

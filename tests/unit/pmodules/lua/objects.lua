@@ -110,6 +110,7 @@ end
 
 local function check_process(bt)
 	equal(bt:pid(), 101)
+	equal(bt:inner_pid(), 101, "no other pid namespace")
 	equal(bt:application_name(), "crash")
 	equal(bt:process_state(), pmodule.process_state.sleeping)
 	equal(math.type(bt:process_state()), "integer")
