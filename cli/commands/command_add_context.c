@@ -4,9 +4,10 @@
  * transaction: no hit is missed. The new probe's options are built as if they had been typed.
  */
 #include "cli/commands/command.h"
-#include "session/residents.h"
+#include "cli/commands/residents_each.h"
 #include "cli/run/trace.h"
 #include "probes/expr/syntax/printf_form.h"
+#include "session/residents.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -179,13 +180,33 @@ static struct dp_error *supersede(const struct dp_options *o, int *status)
 	return err;
 }
 
-int dp_command_add_context(const struct dp_options *options)
+static int supersede_in(const struct dp_options *options, pid_t pid)
 {
 	int status = 0;
-	struct dp_error *err = supersede(options, &status);
+	struct dp_options one = *options; /* a view: it owns nothing */
+	one.trace.pid = &pid;
+	one.trace.npids = 1;
+	struct dp_error *err = supersede(&one, &status);
 	dp_error_print(err, stderr);
 	if (err)
 		status = DP_EXIT_FAILURE;
 	dp_error_destroy(err);
 	return status;
+}
+
+/* Each process is a run of its own. After a signal the remaining ones are skipped. */
+int dp_command_add_context(const struct dp_options *options)
+{
+	const size_t n = options->trace.npids;
+	size_t failed = 0, partial = 0;
+	for (size_t i = 0; i < n; i++) {
+		const int status = supersede_in(options, options->trace.pid[i]);
+		if (status > 128) {
+			dp_residents_say_skipped(n - i - 1, n);
+			return status;
+		}
+		failed += status == DP_EXIT_FAILURE;
+		partial += status != 0;
+	}
+	return failed == n ? DP_EXIT_FAILURE : partial ? DP_EXIT_PARTIAL : 0;
 }

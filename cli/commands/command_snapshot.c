@@ -53,37 +53,49 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		fprintf(stderr, "dynprobe: left out: %s\n", tame(line, sizeof(line), w->text));
 }
 
-/* FILE; with several snapshots also FILE.2, FILE.3, ... */
-static void name_of(const struct dp_options *o, const struct dp_snapshot *s, uint64_t nth, char *ret, size_t size)
+struct shooting {
+	const struct dp_options *o;
+	struct dp_snap_capture *take;
+	struct dp_module_log log;
+	pid_t *pid; /* those that have not ended; of a core one, 0 */
+	size_t n;
+	bool several; /* processes were named: one's trouble is not the others' */
+	size_t written, failed;
+	uint64_t nth; /* iteration, from 1 */
+};
+
+/* FILE; of several processes FILE.PID; with several snapshots of each also FILE.2, FILE.3, ... */
+static void name_of(const struct shooting *j, const struct dp_snapshot *s, char *ret, size_t size)
 {
-	if (!o->output)
+	if (!j->o->output)
 		dp_snap_capture_name(s, ret, size);
 	else
-		snprintf(ret, size, "%s", o->output);
-	const size_t n = strlen(ret);
-	if (nth > 1)
-		snprintf(ret + n, size - n, ".%llu", (unsigned long long)nth);
+		snprintf(ret, size, "%s", j->o->output);
+	if (j->o->output && j->several)
+		snprintf(ret + strlen(ret), size - strlen(ret), ".%d", s->pid);
+	if (j->nth > 1)
+		snprintf(ret + strlen(ret), size - strlen(ret), ".%llu", (unsigned long long)j->nth);
 }
 
-static struct dp_error *take_one(const struct dp_options *o, struct dp_snap_capture *take, uint64_t nth, struct dp_module_log *log)
+static struct dp_error *write_one(struct shooting *j, struct dp_snapshot *s)
 {
-	const struct dp_snapshot_args *a = &o->snapshot;
-	struct dp_snapshot *s = NULL;
 	char path[4096];
-	struct dp_error *err =
-	        a->core ? dp_snap_capture_core(take, a->core, o->nnames ? o->name[0] : NULL, &s) : dp_snap_capture_process(take, o->trace.pid[0], &s);
-	if (err)
-		return err;
-	name_of(o, s, nth, path, sizeof(path));
-	err = o->output ? dp_snapshot_write(s, path) : dp_snapshot_write_beside(s, path);
-	if (!err) {
-		report(o, s);
-		err = dp_module_log_put(log);
-	}
-	if (!err) {
-		if (puts(path) < 0 || fflush(stdout))
-			err = dp_error_sys(DP_TAG_OUTPUT, "writing the file's name");
-	}
+	name_of(j, s, path, sizeof(path));
+	DP_TRY(j->o->output ? dp_snapshot_write(s, path) : dp_snapshot_write_beside(s, path));
+	report(j->o, s);
+	DP_TRY(dp_module_log_put(&j->log));
+	return puts(path) < 0 || fflush(stdout) ? dp_error_sys(DP_TAG_OUTPUT, "writing the file's name") : NULL;
+}
+
+static struct dp_error *take_one(struct shooting *j, pid_t pid)
+{
+	const struct dp_options *o = j->o;
+	struct dp_snapshot *s = NULL;
+	struct dp_error *err = o->snapshot.core
+	                               ? dp_snap_capture_core(j->take, o->snapshot.core, o->nnames ? o->name[0] : NULL, &s)
+	                               : dp_snap_capture_process(j->take, pid, &s);
+	if (!err)
+		err = write_one(j, s);
 	dp_snapshot_destroy(s);
 	return err;
 }
@@ -98,55 +110,103 @@ static void rest(uint64_t ns)
  * A forked copy that outlives dynprobe would stay in the program's list of children. So SIGINT, SIGTERM and SIGHUP wait until it
  * is reaped. (SIGKILL cannot wait.)
  */
-static struct dp_error *take_safely(const struct dp_options *o, struct dp_snap_capture *take, uint64_t nth, struct dp_module_log *log)
+static struct dp_error *take_safely(struct shooting *j, pid_t pid)
 {
 	sigset_t ends, old;
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
-	if (o->snapshot.take.still.mode == DP_STOPPED_FORK)
+	if (j->o->snapshot.take.still.mode == DP_STOPPED_FORK)
 		sigprocmask(SIG_BLOCK, &ends, &old);
-	struct dp_error *err = take_one(o, take, nth, log);
-	if (o->snapshot.take.still.mode == DP_STOPPED_FORK)
+	struct dp_error *err = take_one(j, pid);
+	if (j->o->snapshot.take.still.mode == DP_STOPPED_FORK)
 		sigprocmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
 
-static struct dp_error *take_all(const struct dp_options *o, struct dp_snap_capture *take, struct dp_module_log *log)
+static bool has_ended(const struct dp_error *err)
 {
-	const uint64_t n = o->snapshot.iterations ? o->snapshot.iterations : 1;
-	for (uint64_t nth = 1; nth <= n; nth++) {
-		if (nth > 1 && o->snapshot.interval_ns)
-			rest(o->snapshot.interval_ns);
-		DP_TRY(take_safely(o, take, nth, log));
+	return err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_GONE;
+}
+
+/* Consumes the error of one of several processes, and returns whether to try it again in the next iteration. */
+static bool goes_on(struct shooting *j, pid_t pid, struct dp_error *err)
+{
+	j->failed += err != NULL;
+	j->written += !err;
+	if (!err)
+		return true;
+	const bool again = !has_ended(err);
+	err = dp_error_wrap(err, "no snapshot of %d", pid);
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return again;
+}
+
+/* One snapshot of each process, one after the other. */
+static struct dp_error *take_round(struct shooting *j)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < j->n; i++) {
+		struct dp_error *err = take_safely(j, j->pid[i]);
+		if (err && !j->several)
+			return err;
+		if (goes_on(j, j->pid[i], err))
+			j->pid[kept++] = j->pid[i];
+	}
+	j->n = kept;
+	return NULL;
+}
+
+static struct dp_error *take_all(struct shooting *j)
+{
+	const uint64_t n = j->o->snapshot.iterations ? j->o->snapshot.iterations : 1;
+	for (j->nth = 1; j->nth <= n && j->n; j->nth++) {
+		if (j->nth > 1 && j->o->snapshot.interval_ns)
+			rest(j->o->snapshot.interval_ns);
+		DP_TRY(take_round(j));
 	}
 	return NULL;
 }
 
-int dp_command_snapshot(const struct dp_options *options)
+static struct dp_error *list_processes(struct shooting *j)
 {
-	struct dp_snap_capture *take = NULL;
-	struct dp_snap_capture_options wanted = options->snapshot.take;
-	struct dp_module_log log;
-	dp_module_log_init(&log, options);
+	const struct dp_trace_spec *trace = &j->o->trace;
+	j->n = trace->npids ? trace->npids : 1;
+	j->several = trace->npids > 1;
+	j->pid = calloc(j->n, sizeof(*j->pid));
+	for (size_t i = 0; j->pid && i < trace->npids; i++)
+		j->pid[i] = trace->pid[i];
+	return j->pid ? NULL : dp_error_nomem();
+}
+
+static struct dp_error *take(struct shooting *j)
+{
+	struct dp_snap_capture_options wanted = j->o->snapshot.take;
 	wanted.log = dp_module_log_line;
-	wanted.data = &log;
-	wanted.still.allow_seccomp = options->trace.allow_seccomp;
+	wanted.data = &j->log;
+	wanted.still.allow_seccomp = j->o->trace.allow_seccomp;
 	wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);
-	struct dp_error *err = dp_snapshot_check_place(options->output);
-	if (!err)
-		err = dp_snap_capture_create(&wanted, &take);
-	if (!err)
-		err = take_all(options, take, &log);
-	dp_snap_capture_destroy(take);
-	const bool whole = !log.errors;
-	dp_module_log_fini(&log);
-	if (!err)
-		return whole ? 0 : DP_EXIT_PARTIAL;
+	DP_TRY(dp_snapshot_check_place(j->o->output));
+	DP_TRY(list_processes(j));
+	DP_TRY(dp_snap_capture_create(&wanted, &j->take));
+	return take_all(j);
+}
+
+int dp_command_snapshot(const struct dp_options *options)
+{
+	struct shooting j = {.o = options};
+	dp_module_log_init(&j.log, options);
+	struct dp_error *err = take(&j);
+	dp_snap_capture_destroy(j.take);
+	const bool whole = !j.log.errors && !j.failed;
+	dp_module_log_fini(&j.log);
+	free(j.pid);
 	dp_error_print(err, stderr);
+	const bool failed = err || (j.failed && !j.written);
 	dp_error_destroy(err);
-	return DP_EXIT_FAILURE;
+	return failed ? DP_EXIT_FAILURE : whole ? 0 : DP_EXIT_PARTIAL;
 }

@@ -34,13 +34,18 @@ static bool act_in(const struct dp_options *options, pid_t pid, bool look, dp_re
 	return failed;
 }
 
-/* After a signal the remaining processes are skipped. */
+void dp_residents_say_skipped(size_t skipped, size_t of)
+{
+	if (skipped)
+		fprintf(stderr, "dynprobe: error: a signal came: %zu of %zu processes were skipped [%s]\n", skipped, of,
+		        dp_tag_name(DP_TAG_INTERRUPTED));
+}
+
 static int interrupted(const struct dp_options *options, size_t next)
 {
 	const int sig = next < options->trace.npids ? dp_signals_take() : 0;
 	if (sig)
-		fprintf(stderr, "dynprobe: error: a signal came: %zu of %zu processes were skipped [%s]\n",
-		        options->trace.npids - next, options->trace.npids, dp_tag_name(DP_TAG_INTERRUPTED));
+		dp_residents_say_skipped(options->trace.npids - next, options->trace.npids);
 	return sig;
 }
 

@@ -12,5 +12,7 @@
  */
 typedef struct dp_error *(*dp_residents_fn)(const struct dp_options *options, struct dp_residents *left);
 int dp_residents_each(const struct dp_options *options, bool look, dp_residents_fn act);
+/* After a signal the remaining processes are skipped. */
+void dp_residents_say_skipped(size_t skipped, size_t of);
 
 #endif

@@ -177,29 +177,19 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 	return NULL;
 }
 
-/* snapshot PID or --pid PID; or --core, optionally with the executable. */
+/* snapshot PID..., as --pid takes them; or --core, optionally with the executable. */
 static struct dp_error *check_snapshot(struct dp_options *o)
 {
-	uint64_t pid;
-	const size_t most = o->snapshot.core || !o->trace.npids ? 1 : 0;
-	if (o->nnames > most)
-		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID | --core CORE [EXE]",
-		                o->name[most]);
+	if (o->snapshot.core && o->nnames > 1)
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID... | --core CORE [EXE]", o->name[1]);
 	if (o->snapshot.core && o->trace.npids)
-		return dp_error(DP_TAG_USAGE, "--pid and --core exclude each other");
+		return dp_error(DP_TAG_USAGE, "processes (--pid, --cgroup) and --core exclude each other");
 	if (o->snapshot.core && o->snapshot.iterations > 1)
 		return dp_error(DP_TAG_USAGE, "a core file does not change: --iterations is for processes");
-	if (o->snapshot.core || o->trace.npids)
-		return NULL;
-	if (!o->nnames)
+	for (size_t i = 0; !o->snapshot.core && i < o->nnames; i++)
+		DP_TRY(dp_pids_add(&o->trace, o->name[i]));
+	if (!o->snapshot.core && !o->trace.npids)
 		return dp_error(DP_TAG_USAGE, "which process? Give a PID, or --core CORE; see dynprobe snapshot --help");
-	DP_TRY(dp_number_parse("the process", o->name[0], &pid));
-	if (pid > INT32_MAX)
-		return dp_error(DP_TAG_NO_PROCESS, "there is no process %s", o->name[0]);
-	o->trace.pid = calloc(1, sizeof(*o->trace.pid));
-	if (!o->trace.pid)
-		return dp_error_nomem();
-	o->trace.pid[o->trace.npids++] = (pid_t)pid;
 	return NULL;
 }
 
@@ -210,7 +200,6 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_ATTACH:
 		return check_probes(verb, o);
 	case DP_VERB_ADD_CONTEXT:
-		DP_TRY(check_one(verb, o));
 		return check_add_context(o);
 	case DP_VERB_ENABLE:
 	case DP_VERB_DISABLE:
@@ -223,14 +212,12 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		DP_TRY(check_one(verb, o));
 		return check_stubs(o);
 	case DP_VERB_SNAPSHOT:
-		DP_TRY(check_one(verb, o));
 		return check_snapshot(o);
 	case DP_VERB_REPORT:
 		return dp_report_check(o);
 	case DP_VERB_SHOW:
 		return dp_show_check(o);
 	case DP_VERB_RECORD:
-		return check_one(verb, o);
 	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
 	case DP_VERB_PMODULE:

@@ -26,9 +26,9 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
         [DP_VERB_DISABLE] = {"disable", "disable NAME... --pid PID", "disable probes in place",
                              "Disables resident probes: they stay in place and record nothing. NAME may be a pattern such as "
                              "'m*'; quote it.\n"},
-        [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID -e NAME -t CONTEXT...", "make a probe record more",
+        [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID... -e NAME -t CONTEXT...", "make a probe record more",
                                  "Makes a resident probe record more. No hit is missed.\n"},
-        [DP_VERB_RECORD] = {"record", "record --pid PID [OPTIONS]", "print the events of resident probes",
+        [DP_VERB_RECORD] = {"record", "record --pid PID... [OPTIONS]", "print the events of resident probes",
                             "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new "
                             "ones until Ctrl-C.\n"},
         [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "remove probes",
@@ -64,13 +64,14 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "Example:\n"
                  "  dynprobe pmodule run server.4242.1790000000.dps --module-load ./mine.so -o again.dps\n"},
         [DP_VERB_SNAPSHOT] =
-                {"snapshot", "snapshot PID | --core CORE [EXE] [OPTIONS]", "capture a process at one moment in a file",
+                {"snapshot", "snapshot PID... | --core CORE [EXE] [OPTIONS]", "capture a process at one moment in a file",
                  "Saves the whole process at one moment in a file: threads, frames, variables, registers, mappings, open files.\n"
                  "Stops its threads for some milliseconds, measures and reports the pause, and puts nothing into the process.\n"
                  "Prints the file's name on standard output. Reading the file later needs nothing else.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe snapshot 4242\n"
+                 "  dynprobe snapshot --pid nginx             # one file for each of its processes\n"
                  "  dynprobe snapshot 4242 -o now.dps --mode fork --global 'config*' --module-load heap.lua\n"
                  "  dynprobe snapshot --core core.4242 ./server -o crash.dps\n"},
         [DP_VERB_SHOW] =

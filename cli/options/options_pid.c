@@ -82,15 +82,20 @@ static struct dp_error *add_word(struct dp_trace_spec *trace, const char *word)
 	return add(trace, (pid_t)pid);
 }
 
-struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
+struct dp_error *dp_pids_add(struct dp_trace_spec *trace, const char *list)
 {
-	dp_auto_free char *list = strdup(arg);
-	char *rest = list;
-	if (!list)
+	dp_auto_free char *copy = strdup(list);
+	char *rest = copy;
+	if (!copy)
 		return dp_error_nomem();
 	for (const char *word; (word = strsep(&rest, ","));)
-		DP_TRY(add_word(&p->o.trace, word));
+		DP_TRY(add_word(trace, word));
 	return NULL;
+}
+
+struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
+{
+	return dp_pids_add(&p->o.trace, arg);
 }
 
 /* ---- control groups ---- */

@@ -45,7 +45,9 @@ static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb ve
 /* options_typed.c: each stores what the row says. */
 dp_option_taker dp_option_value; /* row->value: flags */
 dp_option_taker dp_option_text;
-dp_option_taker dp_option_pid;                       /* 12,14 or a name; adds to trace.pid */
+dp_option_taker dp_option_pid; /* 12,14 or a name; adds to trace.pid */
+/* The processes of such a list; those that are in the spec already count once. */
+struct dp_error *dp_pids_add(struct dp_trace_spec *trace, const char *list) DP_MUST_CHECK;
 dp_option_taker dp_option_cgroup;                    /* the processes of a control group */
 dp_option_taker dp_option_container, dp_option_user; /* those of a container, of a user */
 dp_option_taker dp_option_name;                      /* text that is not empty */

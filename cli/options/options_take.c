@@ -118,17 +118,17 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 #define SHOTS   (V(SNAPSHOT) | V(RUN))
 #define MODULES (SHOTS | V(PMODULE))
 #define CHANGES (V(ADD_CONTEXT) | V(REMOVE) | V(DETACH))
+#define SEVERAL (PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(ADD_CONTEXT) | V(RECORD) | V(REMOVE) | V(DETACH) | V(SNAPSHOT))
 #define EVERY   ((1u << DP_VERB_COUNT) - 1)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pid", 'p', "PID", "the running process PID, a list (12,14), or a name for all that have it (nginx); repeatable",
          EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE), .take = dp_option_pid},
-        {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable",
-         PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_cgroup},
-        {"container", 0, "ID", "the processes of a container: its name, its ID or a unique beginning of it; repeatable",
-         PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_container},
-        {"user", 0, "NAME", "the processes of a user, by name or number; repeatable",
-         PROBES | V(STATUS) | V(ENABLE) | V(DISABLE) | V(REMOVE) | V(DETACH), .take = dp_option_user},
+        {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable", SEVERAL,
+         .take = dp_option_cgroup},
+        {"container", 0, "ID", "the processes of a container: its name, its ID or a unique beginning of it; repeatable", SEVERAL,
+         .take = dp_option_container},
+        {"user", 0, "NAME", "the processes of a user, by name or number; repeatable", SEVERAL, .take = dp_option_user},
         {"program", 0, "PATH|NAME",
          "all processes that run this program, and those that start it while dynprobe runs, with the probes armed before main; "
          "repeatable",
