@@ -101,6 +101,7 @@ size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
 struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site) DP_MUST_CHECK;
 /* A file descriptor that polls readable when the target is gone (pidfd). */
 int dp_target_exit_fd(const struct dp_target *t);
+bool dp_target_has_ended(const struct dp_target *t);
 
 /*
  * Decides where agent, stubs, data and tables will be, and how threads are identified; fills `runtime` for the planner. `space`

@@ -16,8 +16,11 @@
 
 struct recorder {
 	const struct dp_options *options;
+	struct dp_residents *left; /* of each process that is recorded */
+	size_t n, failed;          /* failed: processes that are not, or not to their end */
 	struct dp_recording r;
 	struct dp_outputs out;
+	struct pollfd *wake; /* the signals, and the ends of the processes */
 	int signal_fd;
 };
 
@@ -36,16 +39,18 @@ static const char *limits(const struct recorder *c, unsigned round)
 	return o->trace.duration_ns && dp_now_ns() - c->r.start_ns >= o->trace.duration_ns ? "duration" : NULL;
 }
 
-/* Sleeps until the next round, a signal, or the end of the process. */
+/* Sleeps until the next round, a signal, or the end of a process. */
 static void rest(const struct recorder *c)
 {
-	struct pollfd p[2] = {{.fd = c->signal_fd, .events = POLLIN},
-	                      {.fd = dp_target_exit_fd(c->r.left->target), .events = POLLIN}};
 	const uint64_t duration = c->options->trace.duration_ns;
 	int ms = c->options->once ? 0 : ROUND_MS;
 	if (duration && c->r.start_ns + duration < dp_now_ns() + ROUND_NS)
 		ms = 1;
-	poll(p, 2, ms);
+	c->wake[0] = (struct pollfd){.fd = c->signal_fd, .events = POLLIN};
+	for (size_t i = 0; i < c->n; i++)
+		c->wake[i + 1] = (struct pollfd){.fd = c->r.process[i].ended_by ? -1 : dp_target_exit_fd(c->left[i].target),
+		                                 .events = POLLIN};
+	poll(c->wake, c->n + 1, ms);
 }
 
 static bool interrupted(const struct recorder *c)
@@ -72,7 +77,7 @@ static struct dp_error *loop(struct recorder *c)
 static struct dp_error *record_steps(struct recorder *c)
 {
 	DP_TRY(dp_signals_open(&c->signal_fd));
-	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->r.left->target), NULL, &c->out));
+	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), NULL, &c->out));
 	if (c->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", c->out.record_dir, c->options->once ? "" : "; Ctrl-C ends");
 	DP_TRY(dp_recording_serve(&c->r));
@@ -81,9 +86,9 @@ static struct dp_error *record_steps(struct recorder *c)
 
 static void summarize(struct recorder *c)
 {
-	dp_auto_free struct dp_summary_probe *probe = calloc(c->r.classes.nprobes + 1, sizeof(*probe));
-	const struct dp_summary sum = {
-	        .probe = probe, .n = c->r.classes.nprobes, .record_dir = c->out.record_dir, .ended_by = c->r.ended_by};
+	const size_t n = dp_recording_nrows(&c->r);
+	dp_auto_free struct dp_summary_probe *probe = calloc(n + 1, sizeof(*probe));
+	const struct dp_summary sum = {.probe = probe, .n = n, .record_dir = c->out.record_dir, .ended_by = c->r.ended_by};
 	if (!probe)
 		return;
 	dp_recording_summary(&c->r, probe);
@@ -93,10 +98,7 @@ static void summarize(struct recorder *c)
 static struct dp_error *record(struct recorder *c)
 {
 	struct dp_error *err = record_steps(c);
-	const bool is_gone = dp_recording_gone(&c->r);
 	struct dp_error *released = dp_recording_release(&c->r), *ended = dp_outputs_end(&c->out);
-	if (is_gone)
-		released = dp_error_destroy(released);
 	if (!err)
 		summarize(c);
 	if (!err)
@@ -108,30 +110,72 @@ static struct dp_error *record(struct recorder *c)
 	return err;
 }
 
-static struct dp_error *run(const struct dp_options *options)
+/* ---- the processes ------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *open_one(struct recorder *c, pid_t pid)
 {
-	struct dp_residents left = {0};
-	struct recorder c = {.options = options, .signal_fd = -1};
-	struct dp_error *err = dp_residents_open(&options->trace, options->trace.pid[0], true, &left);
+	struct dp_residents *left = &c->left[c->n];
+	DP_TRY(dp_residents_open(&c->options->trace, pid, true, left));
+	struct dp_error *err = dp_recording_add(&c->r, left);
+	if (err)
+		dp_residents_close(left);
+	else
+		c->n++;
+	return err;
+}
+
+/* Of several processes, those that cannot be recorded are left out. */
+static struct dp_error *open_all(struct recorder *c)
+{
+	const struct dp_trace_spec *trace = &c->options->trace;
+	c->left = calloc(trace->npids, sizeof(*c->left));
+	c->wake = calloc(trace->npids + 1, sizeof(*c->wake));
+	if (!c->left || !c->wake)
+		return dp_error_nomem();
+	for (size_t i = 0; i < trace->npids; i++) {
+		struct dp_error *err = open_one(c, trace->pid[i]);
+		if (err && !c->n && i + 1 == trace->npids)
+			return err;
+		c->failed += err != NULL;
+		dp_error_print(err, stderr);
+		dp_error_destroy(err);
+	}
+	return NULL;
+}
+
+static void say_failed(struct recorder *c)
+{
+	for (size_t i = 0; i < c->r.nprocesses; i++) {
+		c->failed += c->r.process[i].failed != NULL;
+		dp_error_print(c->r.process[i].failed, stderr);
+	}
+}
+
+static struct dp_error *run(struct recorder *c)
+{
+	struct dp_error *err = open_all(c);
+	c->r.most = c->options->trace.hits;
+	c->r.event = on_event;
+	c->r.data = c;
 	if (!err)
-		err = dp_recording_open(&left, &c.r);
-	c.r.most = options->trace.hits;
-	c.r.event = on_event;
-	c.r.data = &c;
-	if (!err)
-		err = record(&c);
-	dp_outputs_fini(&c.out); /* its event classes are the recording's */
-	dp_recording_fini(&c.r);
-	if (c.signal_fd >= 0)
-		close(c.signal_fd);
-	dp_residents_close(&left);
+		err = record(c);
+	say_failed(c);
+	dp_outputs_fini(&c->out); /* its event classes are the recording's */
+	dp_recording_fini(&c->r);
+	if (c->signal_fd >= 0)
+		close(c->signal_fd);
+	for (size_t i = 0; i < c->n; i++)
+		dp_residents_close(&c->left[i]);
+	free(c->left);
+	free(c->wake);
 	return err;
 }
 
 int dp_command_record(const struct dp_options *options)
 {
-	struct dp_error *err = run(options);
-	const int status = err ? DP_EXIT_FAILURE : 0;
+	struct recorder c = {.options = options, .signal_fd = -1};
+	struct dp_error *err = run(&c);
+	const int status = err ? DP_EXIT_FAILURE : c.failed ? DP_EXIT_PARTIAL : 0;
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
 	return status;

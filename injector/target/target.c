@@ -6,6 +6,7 @@
 #include "injector/tracee/stop/freeze.h"
 #include "probes/hazard/hazard.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,12 @@ size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n)
 int dp_target_exit_fd(const struct dp_target *t)
 {
 	return t->exit_fd;
+}
+
+bool dp_target_has_ended(const struct dp_target *t)
+{
+	struct pollfd end = {.fd = t->exit_fd, .events = POLLIN};
+	return poll(&end, 1, 0) > 0;
 }
 
 bool dp_target_exit_status(struct dp_target *t, int *status)

@@ -127,3 +127,22 @@ size_t dp_fields_max_payload(const struct dp_fields *fields)
 	}
 	return size;
 }
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+bool dp_fields_alike(const struct dp_fields *a, const struct dp_fields *b)
+{
+	if (a->n != b->n || dp_fields_may_fault(a) != dp_fields_may_fault(b))
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct dp_field *x = &a->field[i], *y = &b->field[i];
+		if (strcmp(x->name, y->name) || x->type != y->type || x->size != y->size || x->display != y->display ||
+		    x->hex != y->hex || (x->source == DP_SRC_NONE) != (y->source == DP_SRC_NONE) ||
+		    !same_text(x->label, y->label))
+			return false;
+	}
+	return true;
+}

@@ -85,6 +85,8 @@ struct dp_fields {
 #define DP_CONTEXT_SNAPSHOT "$snapshot" /* internal: the context of --snapshot */
 struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP_MUST_CHECK;
 void dp_fields_fini(struct dp_fields *fields);
+/* Whether records of one can be read and shown as those of the other: only where the values come from may differ. */
+bool dp_fields_alike(const struct dp_fields *a, const struct dp_fields *b);
 /* True if a field may be unreadable. The payload then starts with the mask (agent/abi.h). */
 bool dp_fields_may_fault(const struct dp_fields *fields);
 bool dp_fields_unwind(const struct dp_fields *fields);

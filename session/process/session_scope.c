@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process/session_scope.h"
-#include "probes/expr/syntax/printf_form.h"
 #include "probes/expr/scope/scope.h"
+#include "probes/expr/syntax/printf_form.h"
 #include "probes/point/usdt/usdt.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ struct place {
 };
 
 static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
-                               struct place *ret)
+                                   struct place *ret)
 {
 	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = typed->inlined};
 	at.call = typed->call.is ? &typed->call : NULL;
@@ -90,20 +90,6 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool alike(const struct dp_fields *a, const struct dp_fields *b)
-{
-	if (a->n != b->n || dp_fields_may_fault(a) != dp_fields_may_fault(b))
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		const struct dp_field *x = &a->field[i], *y = &b->field[i];
-		if (strcmp(x->name, y->name) || x->type != y->type || x->size != y->size || x->display != y->display ||
-		    x->hex != y->hex || (x->source == DP_SRC_NONE) != (y->source == DP_SRC_NONE) ||
-		    !same_text(x->label, y->label))
-			return false;
-	}
-	return true;
-}
-
 /* Reports a requested value that is not available at the site. For `args`, the events say so. */
 static void warn(const struct dp_session *s, const struct dp_probe *p, const struct dp_typed *typed)
 {
@@ -132,7 +118,7 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 		p->bound = true;
 		warn(s, p, typed);
 	}
-	if (alike(&p->fields, &place->fields))
+	if (dp_fields_alike(&p->fields, &place->fields))
 		return NULL;
 	return dp_error(DP_TAG_NO_VALUE,
 	                "'%s' has other fields here than in the first process: probe this process in a run of its own", p->name);

@@ -2,54 +2,8 @@
 #include "session/recording/recording.h"
 
 #include "injector/tracee/tracee.h"
-#include "session/process/session_scope.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static bool taken(const struct dp_trace_spec *classes, const char *name)
-{
-	for (size_t i = 0; i < classes->nprobes; i++)
-		if (!strcmp(classes->probe[i].name, name))
-			return true;
-	return false;
-}
-
-/* A replaced probe has the name of its successor, and may still have records. */
-static char *unique_name(const struct dp_trace_spec *classes, const char *base)
-{
-	char *name = strdup(base);
-	for (unsigned k = 2; name && taken(classes, name); k++) {
-		free(name);
-		if (asprintf(&name, "%s_%u", base, k) < 0)
-			return NULL;
-	}
-	return name;
-}
-
-static struct dp_error *add_class(struct dp_trace_spec *classes, struct dp_image *image, const struct dp_manifest_probe *from)
-{
-	struct dp_probe *p = &classes->probe[classes->nprobes];
-	classes->typed[classes->nprobes].form = from->typed.form; /* the manifest's */
-	p->name = unique_name(classes, from->name);
-	classes->nprobes++;
-	if (!p->name)
-		return dp_error_nomem();
-	DP_TRY(dp_scope_typed(image, from->site,
-	                      from->leaves  ? DP_POINT_RETURN
-	                      : from->entry ? DP_POINT_ENTRY
-	                                    : DP_POINT_PLACE,
-	                      &from->typed, &p->fields));
-	return dp_spec_parse(from->spec, &p->spec);
-}
-
-static struct dp_error *add_group(struct dp_recording *r, struct dp_residents_group *g)
-{
-	r->group[r->ngroups++] = (struct dp_recording_group){.left = g, .first = r->classes.nprobes};
-	for (size_t i = 0; i < g->manifest.n; i++)
-		DP_TRY(add_class(&r->classes, dp_target_image(r->left->target), &g->manifest.probe[i]));
-	return NULL;
-}
 
 static struct dp_error *nothing(const struct dp_residents *left)
 {
@@ -63,54 +17,86 @@ static struct dp_error *nothing(const struct dp_residents *left)
 	return dp_error(DP_TAG_NO_PROBE, "no resident probes in %d (%s)", pid, dp_target_comm(left->target));
 }
 
-static struct dp_error *open_groups(struct dp_recording *r)
+static void group_fini(struct dp_recording_group *g)
 {
-	size_t nprobes = 0;
-	for (size_t k = 0; k < r->left->n; k++)
-		nprobes += r->left->group[k].manifest.n;
-	r->group = calloc(r->left->n + 1, sizeof(*r->group));
-	r->classes.probe = calloc(nprobes + 1, sizeof(*r->classes.probe));
-	r->classes.typed = calloc(nprobes + 1, sizeof(*r->classes.typed));
-	r->recorded = calloc(nprobes + 1, sizeof(*r->recorded));
-	r->damaged = calloc(nprobes + 1, sizeof(*r->damaged));
-	if (!r->group || !r->classes.probe || !r->classes.typed || !r->recorded || !r->damaged)
-		return dp_error_nomem();
-	for (size_t k = 0; k < r->left->n; k++)
-		if (!r->left->group[k].manifest.lttng && r->left->group[k].manifest.n)
-			DP_TRY(add_group(r, &r->left->group[k]));
-	return r->ngroups ? NULL : nothing(r->left);
+	free(g->class);
+	free(g->recorded);
+	free(g->damaged);
 }
 
-struct dp_error *dp_recording_open(struct dp_residents *left, struct dp_recording *ret)
+static struct dp_error *fill_group(struct dp_recording *r, struct dp_recording_group *g)
 {
-	*ret = (struct dp_recording){.left = left};
-	struct dp_error *err = open_groups(ret);
-	if (err)
-		dp_recording_fini(ret);
+	const size_t n = g->left->manifest.n;
+	g->class = calloc(n, sizeof(*g->class));
+	g->recorded = calloc(n, sizeof(*g->recorded));
+	g->damaged = calloc(n, sizeof(*g->damaged));
+	if (!g->class || !g->recorded || !g->damaged)
+		return dp_error_nomem();
+	for (size_t i = 0; i < n; i++)
+		DP_TRY(dp_recording_classify(r, g, i));
+	return NULL;
+}
+
+static struct dp_error *add_groups(struct dp_recording *r, struct dp_residents *left)
+{
+	const size_t before = r->ngroups;
+	for (size_t k = 0; k < left->n; k++) {
+		struct dp_residents_group *from = &left->group[k];
+		if (from->manifest.lttng || !from->manifest.n)
+			continue;
+		struct dp_recording_group *grown = realloc(r->group, (r->ngroups + 1) * sizeof(*grown));
+		if (!grown)
+			return dp_error_nomem();
+		r->group = grown;
+		grown[r->ngroups] = (struct dp_recording_group){.left = from, .process = r->nprocesses - 1};
+		DP_TRY(fill_group(r, &grown[r->ngroups++]));
+	}
+	return r->ngroups > before ? NULL : nothing(left);
+}
+
+struct dp_error *dp_recording_add(struct dp_recording *r, struct dp_residents *left)
+{
+	const size_t groups = r->ngroups, classes = r->classes.nprobes;
+	struct dp_recording_process *grown = realloc(r->process, (r->nprocesses + 1) * sizeof(*grown));
+	if (!grown)
+		return dp_error_nomem();
+	r->process = grown;
+	r->process[r->nprocesses++] = (struct dp_recording_process){.left = left};
+	struct dp_error *err = add_groups(r, left);
+	if (!err)
+		return NULL;
+	while (r->ngroups > groups)
+		group_fini(&r->group[--r->ngroups]);
+	dp_recording_declassify(r, classes, --r->nprocesses);
 	return err;
 }
 
 void dp_recording_fini(struct dp_recording *r)
 {
-	for (size_t i = 0; i < r->classes.nprobes; i++)
-		dp_probe_fini(&r->classes.probe[i]);
+	for (size_t i = 0; i < r->ngroups; i++)
+		group_fini(&r->group[i]);
+	for (size_t i = 0; i < r->nprocesses; i++)
+		dp_error_destroy(r->process[i].failed);
+	dp_recording_declassify(r, 0, 0);
 	free(r->classes.probe);
 	free(r->classes.typed);
+	free(r->class);
+	free(r->process);
 	free(r->group);
-	free(r->recorded);
-	free(r->damaged);
 	dp_buf_fini(&r->hits);
 	dp_buf_fini(&r->payloads);
 	*r = (struct dp_recording){0};
 }
 
+/* The first error of a process that still lives. */
 struct dp_error *dp_recording_release(struct dp_recording *r)
 {
 	struct dp_error *first = NULL;
 	for (size_t k = 0; k < r->ngroups; k++) {
-		struct dp_error *err = r->group[k].served ? dp_resident_release(r->group[k].left->resident) : NULL;
-		r->group[k].served = false;
-		if (first)
+		struct dp_recording_group *g = &r->group[k];
+		struct dp_error *err = g->served ? dp_resident_release(g->left->resident) : NULL;
+		g->served = false;
+		if (first || dp_target_has_ended(r->process[g->process].left->target))
 			dp_error_destroy(err);
 		else
 			first = err;
@@ -122,8 +108,13 @@ struct dp_error *dp_recording_serve(struct dp_recording *r)
 {
 	r->start_ns = dp_now_ns();
 	for (size_t k = 0; k < r->ngroups; k++) {
-		DP_TRY(dp_resident_serve(r->group[k].left->resident));
-		r->group[k].served = true;
+		struct dp_recording_process *p = &r->process[r->group[k].process];
+		struct dp_error *err = p->ended_by ? NULL : dp_resident_serve(r->group[k].left->resident);
+		if (err && r->nprocesses == 1)
+			return err;
+		r->group[k].served = !err && !p->ended_by;
+		if (err)
+			dp_recording_end(p, err);
 	}
 	return NULL;
 }

@@ -8,17 +8,16 @@
 
 #include "injector/tracee/tracee.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
 struct kept { /* a waiting hit */
 	struct dp_hit hit;
-	size_t class, at; /* `at`: the offset of its payload */
+	size_t group, at; /* `at`: the offset of its payload */
 };
 
 struct round {
 	struct dp_recording *r;
-	const struct dp_recording_group *group;
+	size_t group;
 };
 
 bool dp_recording_has_all(const struct dp_recording *r)
@@ -26,30 +25,37 @@ bool dp_recording_has_all(const struct dp_recording *r)
 	return r->most && r->total >= r->most;
 }
 
-static void write_event(struct dp_recording *r, size_t class, const struct dp_hit *hit)
+static struct dp_target *target_of(const struct dp_recording *r, const struct dp_recording_group *g)
 {
+	return r->process[g->process].left->target;
+}
+
+static void write_event(struct dp_recording *r, size_t group, const struct dp_hit *hit)
+{
+	struct dp_recording_group *g = &r->group[group];
+	struct dp_target *t = target_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
 	const struct dp_event event = {
 	        .ns = hit->ns,
-	        .pid = dp_target_pid(r->left->target),
+	        .pid = dp_target_pid(t),
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
-	        .comm = dp_target_comm(r->left->target),
-	        .probe = (unsigned)class,
+	        .comm = dp_target_comm(t),
+	        .probe = (unsigned)g->class[hit->probe],
 	        .payload = hit->payload,
 	        .len = hit->len,
-	        .image = dp_target_image(r->left->target),
+	        .image = dp_target_image(t),
 	};
 	r->event(&event, r->data);
-	r->recorded[class]++;
+	g->recorded[hit->probe]++;
 	r->total++;
 }
 
-static void keep(struct dp_recording *r, size_t class, const struct dp_hit *hit)
+static void keep(struct dp_recording *r, size_t group, const struct dp_hit *hit)
 {
-	const struct kept k = {*hit, class, r->payloads.len};
+	const struct kept k = {*hit, group, r->payloads.len};
 	dp_buf_put(&r->payloads, hit->payload, hit->len);
 	dp_buf_put(&r->hits, &k, sizeof(k));
 }
@@ -58,19 +64,19 @@ static void on_hit(const struct dp_hit *hit, void *data)
 {
 	const struct round *round = data;
 	struct dp_recording *r = round->r;
-	if (hit->probe >= round->group->left->manifest.n)
+	struct dp_recording_group *g = &r->group[round->group];
+	if (hit->probe >= g->left->manifest.n)
 		return;
-	const size_t class = round->group->first + hit->probe;
 	/* The target can overwrite the rings: a record that does not decode is counted, not shown. */
-	if (dp_fields_payload_length(&r->classes.probe[class].fields, hit->payload, hit->len) == SIZE_MAX) {
-		r->damaged[class]++;
+	if (dp_fields_payload_length(&r->classes.probe[g->class[hit->probe]].fields, hit->payload, hit->len) == SIZE_MAX) {
+		g->damaged[hit->probe]++;
 		return;
 	}
 	r->found_old |= hit->ns < r->start_ns;
 	if (r->ngroups == 1)
-		write_event(r, class, hit);
+		write_event(r, round->group, hit);
 	else
-		keep(r, class, hit);
+		keep(r, round->group, hit);
 }
 
 static int by_time(const void *a, const void *b)
@@ -93,49 +99,67 @@ static struct dp_error *write_kept(struct dp_recording *r, uint64_t limit)
 	for (size_t i = 0; i < n && !failed; i++) {
 		k[i].hit.payload = payloads.data + k[i].at;
 		if (k[i].hit.ns < limit)
-			write_event(r, k[i].class, &k[i].hit);
+			write_event(r, k[i].group, &k[i].hit);
 		else
-			keep(r, k[i].class, &k[i].hit);
+			keep(r, k[i].group, &k[i].hit);
 	}
 	dp_buf_fini(&hits);
 	dp_buf_fini(&payloads);
 	return failed ? dp_error_nomem() : NULL;
 }
 
-static struct dp_error *drain(struct dp_recording *r, bool last)
+void dp_recording_end(struct dp_recording_process *p, struct dp_error *err)
+{
+	const bool ended = !err || dp_target_has_ended(p->left->target), gone = err && err->tag == DP_TAG_GONE;
+	p->ended_by = ended ? "target exited" : gone ? "target called exec" : "error";
+	if (ended || gone)
+		dp_error_destroy(err);
+	else
+		p->failed = err;
+}
+
+/* After exec a process has no rings any more; one that is ending cannot be read. */
+static void drain_process(struct dp_recording *r, size_t process, size_t *group)
+{
+	struct dp_recording_process *p = &r->process[process];
+	const bool last = !p->ended_by && dp_target_has_ended(p->left->target);
+	struct dp_error *err = NULL;
+	for (; *group < r->ngroups && r->group[*group].process == process; ++*group) {
+		struct round round = {r, *group};
+		if (!p->ended_by && !err)
+			err = dp_resident_drain(r->group[*group].left->resident, last, on_hit, &round);
+	}
+	if (last || err)
+		dp_recording_end(p, err);
+}
+
+static struct dp_error *drain(struct dp_recording *r)
 {
 	const uint64_t limit = dp_now_ns();
-	struct dp_error *err = NULL;
+	size_t group = 0;
 	r->found_old = false;
-	for (size_t i = 0; !err && i < r->ngroups; i++) {
-		struct round round = {r, &r->group[i]};
-		err = dp_resident_drain(round.group->left->resident, last, on_hit, &round);
-	}
-	struct dp_error *written = write_kept(r, limit);
-	if (!err)
-		return written;
-	dp_error_destroy(written);
-	return err;
+	for (size_t i = 0; i < r->nprocesses; i++)
+		drain_process(r, i, &group);
+	return write_kept(r, limit);
 }
 
-bool dp_recording_gone(const struct dp_recording *r)
-{
-	struct pollfd p = {.fd = dp_target_exit_fd(r->left->target), .events = POLLIN};
-	return poll(&p, 1, 0) == 1;
-}
-
-/* After exec the process has no rings any more; a process that is ending cannot be read. */
 struct dp_error *dp_recording_round(struct dp_recording *r)
 {
-	const bool last = dp_recording_gone(r);
-	struct dp_error *err = drain(r, last);
-	if (last || (err && dp_recording_gone(r)))
-		r->ended_by = "target exited";
-	else if (err && err->tag == DP_TAG_GONE)
-		r->ended_by = "target called exec";
-	if (err && !r->ended_by)
-		return err;
-	dp_error_destroy(err);
+	struct dp_error **failed = NULL;
+	const char *why = NULL;
+	DP_TRY(drain(r));
+	for (size_t i = 0; i < r->nprocesses; i++) {
+		struct dp_recording_process *p = &r->process[i];
+		if (!p->ended_by)
+			return NULL;
+		if (p->failed)
+			failed = &p->failed;
+		else
+			why = p->ended_by;
+	}
+	if (!why && failed)
+		return dp_take(*failed, NULL);
+	r->ended_by = why;
 	return NULL;
 }
 
