@@ -11,8 +11,10 @@
 #include <sys/user.h>
 
 struct dp_park_limits {
+	bool on;              /* hits wait */
 	uint32_t hits;        /* most snapshots */
 	uint64_t interval_ns; /* least time between two */
+	uint64_t rest_ns;     /* none before */
 	uint64_t wait_ns;     /* longest wait of a thread; then it resumes, and the hit counts as late */
 };
 struct dp_park_watch {        /* private to park.c */

@@ -92,7 +92,6 @@ static struct dp_error *check_programs(struct dp_options *o)
 {
 	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
 	                    : o->trace.pending             ? "--pending"
-	                    : o->trace.snapshots.on        ? "--snapshot"
 	                                                   : NULL;
 	if (!o->trace.programs.n)
 		return NULL;

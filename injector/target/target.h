@@ -97,7 +97,7 @@ struct dp_target {
 
 	struct dp_traps trap;
 	struct dp_outer_ids *outer; /* outer.c: ids of threads in another pid namespace */
-	struct dp_park_limits park; /* hits 0: no hit waits */
+	struct dp_park_limits park;
 	struct dp_park_watch park_watch;
 	struct dp_cells_want cells;
 	bool bases_differ; /* identity.c: all threads with an fs base have different ones */

@@ -2,6 +2,7 @@
 #include "session/run/past.h"
 
 #include "session/run/rows.h"
+#include "session/run/snapshots.h"
 #include "session/run/summary.h"
 
 #include <stdlib.h>
@@ -101,6 +102,7 @@ void dp_past_take(struct dp_run *run, size_t k)
 {
 	struct dp_session *s = run->session[k];
 	struct dp_past *p = past(run);
+	dp_snapshots_part(run, s);
 	dp_error_destroy(dp_session_remove(s)); /* the process has gone, or executes another program */
 	dp_session_sweep(s, dp_run_must_leave, run);
 	dp_rows_keep(run, k);

@@ -17,9 +17,17 @@
 #define ID_DIGITS 12 /* the last digits of a snapshot's id, which its event records */
 #define READY     8  /* captures with their own prefetched data, which stays in memory */
 
+struct ready {
+	struct dp_snap_capture *take;
+	pid_t pid; /* of the process that it was last used for */
+	uint64_t used_ns;
+};
+
 struct dp_snapshots {
-	struct dp_snap_capture *takes[READY], *take; /* process n uses takes[n % ntakes]; `take`: that of `target` */
-	size_t ntakes;
+	struct ready ready[READY];
+	size_t nready;
+	struct dp_snap_capture *take; /* that of `target` */
+	struct dp_snap_capture_options wanted;
 	struct dp_stopped_hit hit; /* the waiting hit; dp_snap_capture_process() reads it */
 	struct dp_park_hit parked;
 	struct dp_target *target; /* the process of `parked` */
@@ -65,17 +73,56 @@ static void prefetch(struct dp_snap_capture *take, struct dp_target *t)
 	dp_error_destroy(dp_snap_capture_prefetch(take, dp_target_pid(t)));
 }
 
-static void prepare(const struct dp_run *run, struct dp_snapshots *s)
+/* The capture of a process: its own, a new one, or the one that was not used for the longest time. */
+static struct dp_error *find_take(struct dp_snapshots *s, pid_t pid, struct dp_snap_capture **ret)
 {
-	const struct dp_trace_spec *trace = run->trace;
-	const uint64_t pause = trace->snapshots.take.still.max_pause_ns;
-	const struct dp_park_limits limits = {
-	        .hits = trace->snapshots.most, .interval_ns = trace->snapshots.interval_ns, .wait_ns = pause ? pause : WAIT_NS};
-	for (size_t i = 0; i < run->nsessions; i++)
-		dp_park_want(run->session[i]->target, &limits);
-	/* A command that has not begun has nothing to prefetch. */
-	for (size_t i = 0; !trace->command && i < s->ntakes; i++)
-		prefetch(s->takes[i], run->session[i]->target);
+	struct ready *r = NULL;
+	for (size_t i = 0; i < s->nready && (!r || r->pid != pid); i++)
+		if (!r || s->ready[i].pid == pid || s->ready[i].used_ns < r->used_ns)
+			r = &s->ready[i];
+	if ((!r || r->pid != pid) && s->nready < READY) {
+		r = &s->ready[s->nready];
+		DP_TRY(dp_snap_capture_create(&s->wanted, &r->take));
+		s->nready++;
+	}
+	r->pid = pid;
+	r->used_ns = dp_now_ns();
+	*ret = r->take;
+	return NULL;
+}
+
+/* The limits are those of the run. Each process keeps them alone until it is told of the snapshots of the others. */
+static void limits_of(const struct dp_run *run, const struct dp_snapshots *s, struct dp_park_limits *ret)
+{
+	const struct dp_snapshots_asked *a = &run->trace->snapshots;
+	const uint64_t pause = a->take.still.max_pause_ns, gone = dp_now_ns() - s->last_ns;
+	*ret = (struct dp_park_limits){.on = true,
+	                               .hits = s->taken < a->most ? a->most - (uint32_t)s->taken : 0,
+	                               .interval_ns = a->interval_ns,
+	                               .rest_ns = gone < a->interval_ns ? a->interval_ns - gone : 0,
+	                               .wait_ns = pause ? pause : WAIT_NS};
+}
+
+static void want(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
+{
+	struct dp_park_limits limits;
+	limits_of(run, s, &limits);
+	dp_park_want(t, &limits);
+}
+
+/* A command that has not begun has nothing to prefetch. */
+static struct dp_error *prepare(const struct dp_run *run, struct dp_snapshots *s)
+{
+	for (size_t i = 0; i < run->nsessions; i++) {
+		struct dp_target *t = run->session[i]->target;
+		want(run, s, t);
+		if (i >= READY)
+			continue;
+		DP_TRY(find_take(s, dp_target_pid(t), &s->take));
+		if (!run->trace->command)
+			prefetch(s->take, t);
+	}
+	return NULL;
 }
 
 static struct dp_error *check_park(struct dp_run *run, struct dp_session *s)
@@ -94,20 +141,23 @@ struct dp_error *dp_snapshots_begin(struct dp_run *run)
 	if (!s)
 		return dp_error_nomem();
 	run->snapshots = s;
-	struct dp_snap_capture_options wanted = run->trace->snapshots.take;
-	s->hit.take = claim_hit;
-	s->hit.waits = hit_waits;
-	s->hit.let_go = let_hit_go;
-	s->hit.data = s;
-	wanted.still.hit = &s->hit;
-	wanted.log = log_line;
-	wanted.data = run;
-	wanted.version = "dynprobe " DP_VERSION;
+	s->hit = (struct dp_stopped_hit){.take = claim_hit, .waits = hit_waits, .let_go = let_hit_go, .data = s};
+	s->wanted = run->trace->snapshots.take;
+	s->wanted.still.hit = &s->hit;
+	s->wanted.log = log_line;
+	s->wanted.data = run;
+	s->wanted.version = "dynprobe " DP_VERSION;
 	dp_auto_free char *cache = dp_cache_dir();
 	dp_debug_cache_dir(cache);
-	for (; s->ntakes < READY && s->ntakes < run->nsessions; s->ntakes++)
-		DP_TRY(dp_snap_capture_create(&wanted, &s->takes[s->ntakes]));
-	prepare(run, s);
+	return prepare(run, s);
+}
+
+struct dp_error *dp_snapshots_admit(const struct dp_run *run, struct dp_session *session)
+{
+	if (!run->snapshots)
+		return NULL;
+	DP_TRY(dp_park_check(session->target));
+	want(run, run->snapshots, session->target);
 	return NULL;
 }
 
@@ -153,7 +203,9 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 	struct dp_snapshot *shot = NULL;
 	s->hit.ns_tid = s->parked.ns_tid;
 	s->hit.regs = s->parked.regs;
-	struct dp_error *err = dp_snap_capture_process(s->take, dp_target_pid(s->target), &shot);
+	struct dp_error *err = find_take(s, dp_target_pid(s->target), &s->take);
+	if (!err)
+		err = dp_snap_capture_process(s->take, dp_target_pid(s->target), &shot);
 	if (dp_park_release(s->target)) /* the hit still waits: it has no event yet */
 		s->promised = false;
 	if (!err) {
@@ -164,7 +216,7 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 	/* Also after a failure: the next hit should not wait in vain for the same reading. */
 	struct dp_park_counts counts;
 	dp_park_counts(s->target, &counts);
-	if (counts.left)
+	if (counts.left && s->take)
 		prefetch(s->take, s->target);
 	return err;
 }
@@ -183,7 +235,6 @@ static void note_filter(struct dp_run *run, struct dp_snapshots *s)
 	s->said_filtered = true;
 }
 
-/* The limits are those of the run. Each process keeps them alone until it is told of the snapshots of the others. */
 static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
 {
 	const struct dp_snapshots_asked *a = &run->trace->snapshots;
@@ -193,10 +244,9 @@ static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
 /* Tells the process the rest of the limits. */
 static void tell_limits(const struct dp_run *run, const struct dp_snapshots *s, struct dp_target *t)
 {
-	const struct dp_snapshots_asked *a = &run->trace->snapshots;
-	const uint64_t gone = dp_now_ns() - s->last_ns;
-	dp_park_bound(t, s->taken < a->most ? a->most - (uint32_t)s->taken : 0,
-	              gone < a->interval_ns ? a->interval_ns - gone : 0);
+	struct dp_park_limits limits;
+	limits_of(run, s, &limits);
+	dp_park_bound(t, limits.hits, limits.rest_ns);
 }
 
 static void tell_the_others(const struct dp_run *run, const struct dp_snapshots *s)
@@ -211,14 +261,13 @@ static void serve(struct dp_run *run, size_t nth)
 	struct dp_snapshots *s = run->snapshots;
 	const struct dp_session *session = run->session[nth];
 	s->target = session->target;
-	s->take = s->takes[nth % s->ntakes];
 	if (session->ended)
 		return;
 	const bool waits = dp_park_inspect(s->target, &s->parked);
 	note_filter(run, s);
 	if (!waits)
 		return;
-	if (run->nsessions > 1 && !is_due(run, s)) {
+	if ((run->nsessions > 1 || run->starts) && !is_due(run, s)) {
 		dp_park_release(s->target);
 		tell_limits(run, s, s->target);
 		return;
@@ -249,18 +298,25 @@ void dp_snapshots_round(struct dp_run *run)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
 
+void dp_snapshots_part(const struct dp_run *run, const struct dp_session *session)
+{
+	struct dp_park_counts one, *all;
+	if (!run->snapshots || run->snapshots->left) /* it has been counted */
+		return;
+	all = &run->snapshots->counts;
+	dp_park_leave(session->target);
+	dp_park_counts(session->target, &one);
+	all->late += one.late;
+	all->missed += one.missed;
+	all->over += one.over;
+}
+
 void dp_snapshots_leave(struct dp_run *run)
 {
+	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
+		dp_snapshots_part(run, run->session[i]);
 	if (run->snapshots)
 		run->snapshots->left = true;
-	for (size_t i = 0; run->snapshots && i < run->nsessions; i++) {
-		struct dp_park_counts one, *all = &run->snapshots->counts;
-		dp_park_leave(run->session[i]->target);
-		dp_park_counts(run->session[i]->target, &one);
-		all->late += one.late;
-		all->missed += one.missed;
-		all->over += one.over;
-	}
 }
 
 bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret)
@@ -277,8 +333,8 @@ bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *
 
 void dp_snapshots_fini(struct dp_run *run)
 {
-	for (size_t i = 0; run->snapshots && i < run->snapshots->ntakes; i++)
-		dp_snap_capture_destroy(run->snapshots->takes[i]);
+	for (size_t i = 0; run->snapshots && i < run->snapshots->nready; i++)
+		dp_snap_capture_destroy(run->snapshots->ready[i].take);
 	free(run->snapshots);
 	run->snapshots = NULL;
 }

@@ -8,6 +8,10 @@
 struct dp_snapshots; /* opaque */
 /* Loads the pmodules and prefetches. Call it before anything in a process changes. Does nothing without --snapshot. */
 struct dp_error *dp_snapshots_begin(struct dp_run *run) DP_MUST_CHECK;
+/* A process that comes later, before its probes are installed: its hits wait, too. DP_TAG_SECCOMP. */
+struct dp_error *dp_snapshots_admit(const struct dp_run *run, struct dp_session *session) DP_MUST_CHECK;
+/* One that goes before the end of the run: its hits do not wait any more, and are counted. */
+void dp_snapshots_part(const struct dp_run *run, const struct dp_session *session);
 /* Takes a snapshot of each process where a hit waits; a failure is a note. */
 void dp_snapshots_round(struct dp_run *run);
 /* Call it before the probes are removed: hits do not wait any more. */

@@ -10,6 +10,7 @@
 #include "session/run/past.h"
 #include "session/run/patterns.h"
 #include "session/run/processes.h"
+#include "session/run/snapshots.h"
 #include "session/run/summary.h"
 
 #include <poll.h>
@@ -249,6 +250,7 @@ static struct dp_error *arm(struct dp_run *run, struct dp_session *s)
 		dp_session_scope_late(s, on_known, run);
 	else
 		DP_TRY(dp_session_scope(s));
+	DP_TRY(dp_snapshots_admit(run, s));
 	return dp_session_install(s);
 }
 
@@ -321,7 +323,7 @@ void dp_starts_round(struct dp_run *run)
 	dp_exec_catch_settle();
 	/* Before its probes are resolved, the first process defines what the others get. */
 	while ((run->resolved || !run->nsessions) && take_one(run) && !dp_run_interrupted(run) && !dp_run_has_all(run))
-		;
+		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 }
 
 void dp_starts_reap(struct dp_run *run)

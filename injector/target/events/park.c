@@ -66,9 +66,12 @@ static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
 struct dp_error *dp_park_init(struct dp_target *t)
 {
 	struct dp_park *p = &((struct dp_control *)(void *)t->data)->park;
-	if (!t->park.hits)
+	uint64_t rest = 0;
+	if (!t->park.on)
 		return NULL;
 	DP_TRY(ticks_of(t->park.interval_ns, &p->interval));
+	DP_TRY(ticks_of(t->park.rest_ns, &rest));
+	p->next_tsc = rest ? __builtin_ia32_rdtsc() + rest : 0;
 	p->left = t->park.hits;
 	p->wait_ns = t->park.wait_ns;
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
@@ -237,7 +240,7 @@ void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
 {
 	struct dp_park *p = park_of(t);
 	uint64_t rest = 0;
-	if (!p || !t->park.hits)
+	if (!p || !t->park.on)
 		return;
 	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it worked before; otherwise the tool's own clock check decides */
 	__atomic_store_n(&p->next_tsc, __builtin_ia32_rdtsc() + rest, __ATOMIC_RELAXED);
