@@ -21,6 +21,9 @@ struct dp_park_watch {        /* private to park.c */
 	uint64_t stuck_ns;    /* since when the place has been occupied, or 0 */
 	uint64_t filtered_ns; /* last check for a seccomp filter */
 	size_t next;          /* next thread to check */
+	uint64_t children_ns;
+	size_t next_child;
+	pid_t caged_child;
 	bool caged;
 };
 /* DP_TAG_SECCOMP under a filter: waiting takes system calls. */
@@ -32,7 +35,8 @@ void dp_park_leave(struct dp_target *t);
 
 struct dp_park_hit {
 	uint64_t id;  /* as in the hit's record */
-	pid_t ns_tid; /* in the target's pid namespace */
+	pid_t pid;    /* the target, or a fork child of it (follow) */
+	pid_t ns_tid; /* in its own pid namespace */
 	unsigned probe;
 	uint64_t seen_ns;             /* when dp_park_inspect() found it */
 	struct user_regs_struct regs; /* the program's at the probe; segments and orig_rax are not filled in */
@@ -55,6 +59,8 @@ bool dp_park_release(struct dp_target *t); /* false: none waited */
  * checks for this now and then; a hit before the check may be killed for its wait.
  */
 bool dp_park_is_caged(const struct dp_target *t);
+/* The same for fork children: the first that has, or 0. Then no fork child's hit waits. */
+pid_t dp_park_caged_child(const struct dp_target *t);
 
 /* For a limit shared by targets: at most `left` more here, none before `rest_ns`. Does not affect a waiting thread. */
 void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns);

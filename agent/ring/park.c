@@ -56,8 +56,9 @@ static bool wait(struct dp_park *park, const struct dp_timespec *end)
 
 struct hit {
 	const struct dp_regs *regs;
+	const struct dp_parked *who;
 	uint64_t tsc;
-	uint32_t probe, tid;
+	uint32_t tid;
 	struct dp_timespec end;
 };
 
@@ -78,7 +79,8 @@ static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 	DP_STORE(&park->next_tsc, hit->tsc + park->interval);
 	park->id = id;
 	park->tid = hit->tid;
-	park->probe = hit->probe;
+	park->probe = hit->who->probe;
+	park->process = hit->who->process;
 	park->regs = *hit->regs;
 	const bool answered = wait(park, &hit->end);
 	rest(park, hit);
@@ -94,21 +96,21 @@ static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 }
 
 /* A vfork child has our memory, and blocks its parent, which could not be stopped for a snapshot. */
-static bool is_own(const struct dp_park *park)
+static bool is_own(const struct dp_parked *who)
 {
-	return (uint64_t)dp_syscall0(DP_SYS_GETPID) == park->pid;
+	return (uint32_t)dp_syscall0(DP_SYS_GETPID) == who->pid;
 }
 
-uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe)
+uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, const struct dp_parked *who)
 {
-	struct hit hit = {.regs = regs, .tsc = dp_rdtsc(), .probe = probe};
+	struct hit hit = {.regs = regs, .who = who, .tsc = dp_rdtsc()};
 	uint64_t mask = 0, id = 0;
 
 	if (!DP_LOAD(&park->served))
 		return lost(&park->missed);
 	if (!is_due(park, hit.tsc))
 		return lost(&park->over);
-	if (!is_own(park) || dp_syscall_block_signals(&mask))
+	if (!is_own(who) || dp_syscall_block_signals(&mask))
 		return lost(&park->missed);
 	/* All system calls that a seccomp filter may forbid come before the claim, except the wait itself. */
 	hit.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
@@ -131,11 +133,15 @@ void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)capture->desc->agent;
 	struct dp_control *control = dp_agent_control(agent);
+	const struct dp_parked who = {.probe = capture->desc->probe, .pid = agent->pid, .process = (uint32_t)agent->process};
+	const uint64_t live = DP_LOAD(&agent->live);
 	uint64_t id = 0;
 
 	(void)op;
-	if (control && DP_LOAD(&agent->live) == DP_LIVE)
-		id = dp_park(&control->park, capture->regs, capture->desc->probe);
+	if (control && (live == DP_LIVE || (live == DP_JOINED && DP_LOAD(&control->follow.parks))))
+		id = dp_park(&control->park, capture->regs, &who);
+	else if (control && live == DP_JOINED)
+		lost(&control->park.missed);
 	memcpy(capture->cursor, &id, sizeof(id));
 	capture->cursor += sizeof(id);
 }

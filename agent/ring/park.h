@@ -5,10 +5,14 @@
 
 #include "agent/agent.h"
 
+struct dp_parked { /* who waits */
+	uint32_t probe;
+	uint32_t pid, process; /* as in struct dp_agent */
+};
 /*
  * Waits until the tool has taken a snapshot with this thread at `regs`. Returns its id, or 0 if there is none (limits, another
  * thread waits, no answer in time), which is counted.
  */
-uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, uint32_t probe);
+uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, const struct dp_parked *who);
 
 #endif

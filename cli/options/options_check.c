@@ -76,7 +76,6 @@ static struct dp_error *check_follow(struct dp_options *o)
 	const char *other = o->trace.sink == DP_SINK_LTTNG                                ? "events of LTTng"
 	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
 	                    : o->trace.pending                                            ? "--pending"
-	                    : o->trace.snapshots.on                                       ? "--snapshot"
 	                                                                                  : NULL;
 	DP_TRY(check_follow_exec(o));
 	if (!o->trace.follow)

@@ -32,7 +32,7 @@ struct dp_snapshots {
 	struct dp_park_hit parked;
 	struct dp_target *target; /* the process of `parked` */
 	bool promised;            /* the hit's event has the id of a snapshot */
-	bool said_filtered;
+	bool said_filtered, said_child;
 	bool left; /* hits do not wait any more */
 	uint64_t taken, failed, last_ns;
 	struct dp_park_counts counts; /* of all targets, at the end */
@@ -68,9 +68,9 @@ static void let_hit_go(void *data)
 }
 
 /* Does now what it can, because threads wait during the capture. The capture reports errors. */
-static void prefetch(struct dp_snap_capture *take, struct dp_target *t)
+static void prefetch(struct dp_snap_capture *take, pid_t pid)
 {
-	dp_error_destroy(dp_snap_capture_prefetch(take, dp_target_pid(t)));
+	dp_error_destroy(dp_snap_capture_prefetch(take, pid));
 }
 
 /* The capture of a process: its own, a new one, or the one that was not used for the longest time. */
@@ -120,7 +120,7 @@ static struct dp_error *prepare(const struct dp_run *run, struct dp_snapshots *s
 			continue;
 		DP_TRY(find_take(s, dp_target_pid(t), &s->take));
 		if (!run->trace->command)
-			prefetch(s->take, t);
+			prefetch(s->take, dp_target_pid(t));
 	}
 	return NULL;
 }
@@ -203,9 +203,9 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 	struct dp_snapshot *shot = NULL;
 	s->hit.ns_tid = s->parked.ns_tid;
 	s->hit.regs = s->parked.regs;
-	struct dp_error *err = find_take(s, dp_target_pid(s->target), &s->take);
+	struct dp_error *err = find_take(s, s->parked.pid, &s->take);
 	if (!err)
-		err = dp_snap_capture_process(s->take, dp_target_pid(s->target), &shot);
+		err = dp_snap_capture_process(s->take, s->parked.pid, &shot);
 	if (dp_park_release(s->target)) /* the hit still waits: it has no event yet */
 		s->promised = false;
 	if (!err) {
@@ -217,22 +217,30 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 	struct dp_park_counts counts;
 	dp_park_counts(s->target, &counts);
 	if (counts.left && s->take)
-		prefetch(s->take, s->target);
+		prefetch(s->take, s->parked.pid);
 	return err;
 }
 
 static void note_filter(struct dp_run *run, struct dp_snapshots *s)
 {
 	char line[256];
-	if (s->said_filtered || !dp_park_is_caged(s->target))
-		return;
-	snprintf(line, sizeof(line),
-	         "process %d is now under a seccomp filter: its hits do not wait for snapshots any more (dynprobe snapshot %d "
-	         "takes "
-	         "one from outside)",
-	         dp_target_pid(s->target), dp_target_pid(s->target));
-	dp_run_note(run, line);
-	s->said_filtered = true;
+	const bool all = dp_park_is_caged(s->target);
+	const pid_t child = dp_park_caged_child(s->target);
+	if (all && !s->said_filtered) {
+		snprintf(line, sizeof(line),
+		         "process %d is now under a seccomp filter: its hits do not wait for snapshots any more (dynprobe "
+		         "snapshot %d takes one from outside)",
+		         dp_target_pid(s->target), dp_target_pid(s->target));
+		dp_run_note(run, line);
+	} else if (child && !all && !s->said_child) {
+		snprintf(line, sizeof(line),
+		         "process %d, a fork child of %d, is now under a seccomp filter: hits of fork children do not wait for "
+		         "snapshots any more",
+		         child, dp_target_pid(s->target));
+		dp_run_note(run, line);
+	}
+	s->said_filtered |= all;
+	s->said_child |= child != 0;
 }
 
 static bool is_due(const struct dp_run *run, const struct dp_snapshots *s)
@@ -284,7 +292,7 @@ static void serve(struct dp_run *run, size_t nth)
 	if (s->promised)
 		snprintf(event, sizeof(event), "; an event has the id %0*" PRIx64 ", but there is no such file", ID_DIGITS,
 		         id_of(s));
-	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", dp_target_pid(s->target), err->message, event);
+	snprintf(line, sizeof(line), "no snapshot of %d: %s%s", s->parked.pid, err->message, event);
 	dp_run_note(run, line);
 	dp_error_destroy(err);
 	s->failed += s->promised; /* otherwise the target has counted the hit */

@@ -159,6 +159,33 @@ pid_t dp_followers_outer(struct dp_target *t, pid_t inner)
 	return find_outer(f, inner);
 }
 
+static pid_t find_number(const struct dp_followers *f, uint32_t process)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->item[i].process == process)
+			return f->item[i].pid;
+	return 0;
+}
+
+pid_t dp_followers_pid(struct dp_target *t, uint32_t process)
+{
+	struct dp_followers *f = t->followers;
+	const uint64_t now = dp_now_ns();
+	pid_t found = f ? find_number(f, process) : -1;
+	if (found || now - f->sought_ns < SEEK_NS)
+		return found;
+	f->sought_ns = now;
+	inspect(t);
+	found = find_number(f, process);
+	return found || f->incomplete || process > f->joined ? found : -1;
+}
+
+pid_t dp_followers_at(const struct dp_target *t, size_t i)
+{
+	const struct dp_followers *f = t->followers;
+	return f && f->n && !f->item[i % f->n].unreadable ? f->item[i % f->n].pid : 0;
+}
+
 enum dp_owner_state dp_followers_state(const struct dp_target *t, const struct dp_slot_owner *owner)
 {
 	struct dp_followers *f = t->followers;

@@ -4,6 +4,7 @@
  */
 #include "injector/park.h"
 
+#include "injector/target/events/followers.h"
 #include "injector/target/target.h"
 #include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
@@ -19,10 +20,16 @@
 
 #define ID_TOP   (UINT64_C(1) << 47)
 #define WATCH_NS UINT64_C(100000000)
+#define CHILDREN 16u /* looked at in that time */
+
+static struct dp_control *control_of(const struct dp_target *t)
+{
+	return (void *)t->data;
+}
 
 static struct dp_park *park_of(const struct dp_target *t)
 {
-	return t->installed ? &((struct dp_control *)(void *)t->data)->park : NULL;
+	return t->installed ? &control_of(t)->park : NULL;
 }
 
 static bool move(struct dp_park *p, uint32_t from, uint32_t to)
@@ -65,7 +72,7 @@ static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
 
 struct dp_error *dp_park_init(struct dp_target *t)
 {
-	struct dp_park *p = &((struct dp_control *)(void *)t->data)->park;
+	struct dp_park *p = &control_of(t)->park;
 	uint64_t rest = 0;
 	if (!t->park.on)
 		return NULL;
@@ -77,7 +84,7 @@ struct dp_error *dp_park_init(struct dp_target *t)
 	if (getrandom(&p->salt, sizeof(p->salt), 0) != sizeof(p->salt))
 		p->salt = dp_now_ns();
 	p->salt = (p->salt & (ID_TOP / 2 - 1)) | ID_TOP; /* twelve digits, and room for all later ids */
-	p->pid = (uint64_t)(t->process.ns_pid ? t->process.ns_pid : t->process.pid);
+	__atomic_store_n(&control_of(t)->follow.parks, t->options.follow, __ATOMIC_RELEASE);
 	p->served = 1;
 	return NULL;
 }
@@ -108,12 +115,12 @@ struct status {
 	bool filtered;
 };
 
-static bool read_status(const struct dp_target *t, pid_t tid, struct status *ret)
+static bool read_status(const struct dp_target *t, pid_t pid, pid_t tid, struct status *ret)
 {
 	struct dp_buf text;
 	bool nested;
 	dp_buf_init(&text);
-	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", t->process.pid, tid);
+	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", pid, tid);
 	if (found)
 		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested),
 		                       dp_filter_is_new(&t->process, dp_buf_str(&text))};
@@ -122,34 +129,45 @@ static bool read_status(const struct dp_target *t, pid_t tid, struct status *ret
 }
 
 /* For another pid namespace, where the thread's id in ours is unknown. */
-static bool has_ns_tid(const struct dp_target *t, pid_t ns_tid)
+static bool has_ns_tid(const struct dp_target *t, pid_t pid, pid_t ns_tid)
 {
 	struct dp_tids tids;
 	struct status status;
 	bool found = false;
-	if (!dp_proc_tids(t->process.pid, &tids))
-		return true;
+	if (!dp_proc_tids(pid, &tids))
+		return false; /* it has ended */
 	for (size_t i = 0; i < tids.n && !found; i++)
-		found = read_status(t, tids.tid[i], &status) && status.ns_tid == ns_tid;
+		found = read_status(t, pid, tids.tid[i], &status) && status.ns_tid == ns_tid;
 	free(tids.tid);
 	return found;
 }
 
+/* A waiting thread should not wait for a long check. */
+static bool is_due_for_check(struct dp_park_watch *w)
+{
+	const uint64_t now = dp_now_ns();
+	if (!w->stuck_ns)
+		w->stuck_ns = now;
+	if (now - w->stuck_ns < WATCH_NS)
+		return false;
+	w->stuck_ns = now;
+	return true;
+}
+
 /* A thread killed while it waited, or after its answer, leaves its place occupied. */
-static bool is_gone(struct dp_target *t, uint32_t ns_tid)
+static bool is_gone(struct dp_target *t, pid_t pid, uint32_t ns_tid)
 {
 	char path[64];
-	const uint64_t now = dp_now_ns();
-	if (t->process.nested) {
-		if (!t->park_watch.stuck_ns)
-			t->park_watch.stuck_ns = now;
-		if (now - t->park_watch.stuck_ns < WATCH_NS) /* a waiting thread should not wait for this check */
-			return false;
-		t->park_watch.stuck_ns = now;
-		return !has_ns_tid(t, (pid_t)ns_tid);
-	}
-	snprintf(path, sizeof(path), "/proc/%d/task/%u", t->process.pid, ns_tid);
+	if (t->process.nested || pid != t->process.pid)
+		return is_due_for_check(&t->park_watch) && !has_ns_tid(t, pid, (pid_t)ns_tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%u", pid, ns_tid);
 	return access(path, F_OK) != 0;
+}
+
+/* The process of the thread that waits. 0: not known yet; -1: it has ended. */
+static pid_t process_of(struct dp_target *t, uint32_t process)
+{
+	return process ? dp_followers_pid(t, process) : t->process.pid;
 }
 
 /* Checks the first thread, and each of the others in turn. */
@@ -162,14 +180,37 @@ static void look_for_filter(struct dp_target *t)
 	if (w->caged || now - w->filtered_ns < WATCH_NS || !dp_proc_tids(t->process.pid, &tids))
 		return;
 	w->filtered_ns = now;
-	w->caged = tids.n && read_status(t, tids.tid[0], &status) && status.filtered;
-	w->caged |= tids.n && read_status(t, tids.tid[++w->next % tids.n], &status) && status.filtered;
+	w->caged = tids.n && read_status(t, t->process.pid, tids.tid[0], &status) && status.filtered;
+	w->caged |= tids.n && read_status(t, t->process.pid, tids.tid[++w->next % tids.n], &status) && status.filtered;
 	free(tids.tid);
+}
+
+/* A few of the fork children at a time. */
+static void look_for_caged_child(struct dp_target *t)
+{
+	struct dp_park_watch *w = &t->park_watch;
+	struct status status;
+	const uint64_t now = dp_now_ns();
+	if (w->caged_child || now - w->children_ns < WATCH_NS)
+		return;
+	w->children_ns = now;
+	for (unsigned i = 0; i < CHILDREN && !w->caged_child; i++) {
+		const pid_t pid = dp_followers_at(t, w->next_child++);
+		if (pid && read_status(t, pid, pid, &status) && status.filtered)
+			w->caged_child = pid;
+	}
+	if (w->caged_child)
+		__atomic_store_n(&control_of(t)->follow.parks, 0, __ATOMIC_RELEASE);
 }
 
 bool dp_park_is_caged(const struct dp_target *t)
 {
 	return t->park_watch.caged;
+}
+
+pid_t dp_park_caged_child(const struct dp_target *t)
+{
+	return t->park_watch.caged_child;
 }
 
 bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
@@ -178,6 +219,7 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 	if (!p)
 		return false;
 	look_for_filter(t);
+	look_for_caged_child(t);
 	if (t->park_watch.caged) {
 		dp_park_leave(t);
 		return false;
@@ -188,13 +230,14 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 		t->park_watch.stuck_ns = 0;
 		return false;
 	}
-	if (is_gone(t, p->tid)) {
+	const pid_t pid = process_of(t, p->process);
+	if (pid < 0 || (pid && is_gone(t, pid, p->tid))) {
 		move(p, state, DP_PARK_FREE);
 		return false;
 	}
-	if (state != DP_PARK_PARKED)
+	if (state != DP_PARK_PARKED || !pid)
 		return false;
-	*ret = (struct dp_park_hit){.id = p->id, .ns_tid = (pid_t)p->tid, .probe = p->probe, .seen_ns = dp_now_ns()};
+	*ret = (struct dp_park_hit){.id = p->id, .pid = pid, .ns_tid = (pid_t)p->tid, .probe = p->probe, .seen_ns = dp_now_ns()};
 	copy_regs(&p->regs, &ret->regs);
 	return true;
 }

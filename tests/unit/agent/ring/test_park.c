@@ -21,7 +21,12 @@ static const struct dp_regs regs = {.gpr = {1, 2, 3, 4, 5}, .rip = 0x1234};
 
 static void begin(void)
 {
-	park = (struct dp_park){.served = 1, .left = 100, .wait_ns = LONG_NS, .salt = 1000, .pid = (uint64_t)getpid()};
+	park = (struct dp_park){.served = 1, .left = 100, .wait_ns = LONG_NS, .salt = 1000};
+}
+
+static uint64_t park_at(uint32_t probe)
+{
+	return dp_park(&park, &regs, &(const struct dp_parked){.probe = probe, .pid = (uint32_t)getpid(), .process = 3});
 }
 
 struct hit {
@@ -32,7 +37,7 @@ struct hit {
 static void *hit(void *arg)
 {
 	struct hit *h = arg;
-	h->id = dp_park(&park, &regs, 7);
+	h->id = park_at(7);
 	return NULL;
 }
 
@@ -54,6 +59,7 @@ Test(park, the_tool_sees_the_hit_and_lets_it_go, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	cr_expect_eq(park.probe, 7);
+	cr_expect_eq(park.process, 3);
 	cr_expect_eq(park.id, 1001);
 	cr_expect_neq(park.tid, (uint32_t)getpid());
 	cr_expect_eq(memcmp(&park.regs, &regs, sizeof(regs)), 0);
@@ -68,7 +74,7 @@ Test(park, the_tool_sees_the_hit_and_lets_it_go, .init = begin)
 Test(park, nobody_waits_where_no_tool_answers, .init = begin)
 {
 	park.served = 0;
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	cr_expect_eq(park.missed, 1);
 	cr_expect_eq(park.left, 100);
 }
@@ -76,11 +82,11 @@ Test(park, nobody_waits_where_no_tool_answers, .init = begin)
 Test(park, a_dead_tool_costs_one_wait_and_only_one, .init = begin)
 {
 	park.wait_ns = 1000000;
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	cr_expect_eq(park.late, 1);
 	cr_expect_eq(park.state, DP_PARK_FREE);
 	park.wait_ns = LONG_NS; /* a waiting hit would now block for ten minutes */
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	cr_expect_eq(park.late, 1);
 	cr_expect_eq(park.missed, 1);
 }
@@ -91,7 +97,7 @@ Test(park, a_second_hit_does_not_queue, .init = begin)
 
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
-	cr_expect_eq(dp_park(&park, &regs, 9), 0);
+	cr_expect_eq(park_at(9), 0);
 	cr_expect_eq(park.missed, 1);
 	cr_expect_eq(park.probe, 7, "it does not overwrite the first hit either");
 	answer();
@@ -102,10 +108,10 @@ Test(park, a_second_hit_does_not_queue, .init = begin)
 Test(park, limits_of_number_and_rate_are_kept, .init = begin)
 {
 	park.left = 0;
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	park.left = 5;
 	park.next_tsc = dp_rdtsc() + (UINT64_C(1) << 40);
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	cr_expect_eq(park.over, 2);
 	cr_expect_eq(park.left, 5);
 	cr_expect_eq(park.state, DP_PARK_FREE);
@@ -172,7 +178,7 @@ Test(park, a_tool_that_cannot_take_it_lets_it_go, .init = begin)
 Test(park, a_vfork_child_does_not_wait, .init = begin, .timeout = 20)
 {
 	park.pid++;
-	cr_expect_eq(dp_park(&park, &regs, 0), 0);
+	cr_expect_eq(park_at(0), 0);
 	cr_expect_eq(park.missed, 1);
 	cr_expect_eq(park.left, 100);
 	cr_expect_eq(park.state, DP_PARK_FREE);
@@ -207,7 +213,7 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 		park.left = 100;
 		park.next_tsc = 0; /* no interval between waits */
 		DP_STORE(&park.served, 1);
-		cr_assert_eq(dp_park(&park, &regs, 0), 0);
+		cr_assert_eq(park_at(0), 0);
 	}
 	leaves = false;
 	pthread_join(tool, NULL);
@@ -226,7 +232,7 @@ Test(park, one_that_is_kept_waits_until_it_is_let_go, .init = begin)
 	syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	usleep(20000); /* long enough for a wrong wakeup */
 	cr_expect_eq(DP_LOAD(&park.state), DP_PARK_KEPT);
-	cr_expect_eq(dp_park(&park, &regs, 9), 0, "no other hit waits meanwhile");
+	cr_expect_eq(park_at(9), 0, "no other hit waits meanwhile");
 	answer();
 	pthread_join(h.thread, NULL);
 	cr_expect_eq(h.id, 1001);
@@ -265,7 +271,7 @@ Test(park, one_that_is_kept_goes_on_at_its_end, .init = begin, .timeout = 20)
 
 	park.wait_ns = 200000000;
 	cr_assert_eq(pthread_create(&tool, NULL, keep, NULL), 0);
-	cr_expect_eq(dp_park(&park, &regs, 0), 1001);
+	cr_expect_eq(park_at(0), 1001);
 	pthread_join(tool, NULL);
 	cr_expect_eq(park.late, 0);
 	cr_expect_eq(park.state, DP_PARK_FREE);
