@@ -102,10 +102,10 @@ void dp_past_take(struct dp_run *run, size_t k)
 {
 	struct dp_session *s = run->session[k];
 	struct dp_past *p = past(run);
-	dp_snapshots_part(run, s);
 	dp_error_destroy(dp_session_remove(s)); /* the process has gone, or executes another program */
 	dp_session_sweep(s, dp_run_must_leave, run);
 	dp_rows_keep(run, k);
+	dp_snapshots_part(run, s);
 	for (size_t i = 0; p && s->place && i < p->nprobes; i++)
 		if (!run->trace->probe[i].reserved && !s->place[i].absent)
 			add_probe(p, run, s, i);

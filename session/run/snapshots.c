@@ -35,7 +35,7 @@ struct dp_snapshots {
 	bool said_filtered, said_child;
 	bool left; /* hits do not wait any more */
 	uint64_t taken, failed, last_ns;
-	struct dp_park_counts counts; /* of all targets, at the end */
+	struct dp_park_counts counts; /* of targets that have gone */
 };
 
 static void log_line(enum dp_log_level level, const char *module, const char *text, void *data)
@@ -306,23 +306,25 @@ void dp_snapshots_round(struct dp_run *run)
 
 /* ---- the end ---------------------------------------------------------------------------------------------------------- */
 
-void dp_snapshots_part(const struct dp_run *run, const struct dp_session *session)
+static void add_counts(struct dp_park_counts *all, const struct dp_session *session)
 {
-	struct dp_park_counts one, *all;
-	if (!run->snapshots || run->snapshots->left) /* it has been counted */
-		return;
-	all = &run->snapshots->counts;
-	dp_park_leave(session->target);
+	struct dp_park_counts one;
 	dp_park_counts(session->target, &one);
 	all->late += one.late;
 	all->missed += one.missed;
 	all->over += one.over;
 }
 
+void dp_snapshots_part(const struct dp_run *run, const struct dp_session *session)
+{
+	if (run->snapshots)
+		add_counts(&run->snapshots->counts, session);
+}
+
 void dp_snapshots_leave(struct dp_run *run)
 {
 	for (size_t i = 0; run->snapshots && i < run->nsessions; i++)
-		dp_snapshots_part(run, run->session[i]);
+		dp_park_leave(run->session[i]->target);
 	if (run->snapshots)
 		run->snapshots->left = true;
 }
@@ -330,13 +332,14 @@ void dp_snapshots_leave(struct dp_run *run)
 bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret)
 {
 	const struct dp_snapshots *s = run->snapshots;
-	if (s)
-		*ret = (struct dp_summary_snapshots){.taken = s->taken,
-		                                     .failed = s->failed,
-		                                     .over = s->counts.over,
-		                                     .missed = s->counts.missed,
-		                                     .late = s->counts.late};
-	return s != NULL;
+	if (!s)
+		return false;
+	struct dp_park_counts all = s->counts;
+	for (size_t i = 0; i < run->nsessions; i++)
+		add_counts(&all, run->session[i]);
+	*ret = (struct dp_summary_snapshots){
+	        .taken = s->taken, .failed = s->failed, .over = all.over, .missed = all.missed, .late = all.late};
+	return true;
 }
 
 void dp_snapshots_fini(struct dp_run *run)

@@ -10,13 +10,13 @@ struct dp_snapshots; /* opaque */
 struct dp_error *dp_snapshots_begin(struct dp_run *run) DP_MUST_CHECK;
 /* A process that comes later, before its probes are installed: its hits wait, too. DP_TAG_SECCOMP. */
 struct dp_error *dp_snapshots_admit(const struct dp_run *run, struct dp_session *session) DP_MUST_CHECK;
-/* One that goes before the end of the run: its hits do not wait any more, and are counted. */
+/* One that goes before the end of the run, after its probes: its hits are counted. */
 void dp_snapshots_part(const struct dp_run *run, const struct dp_session *session);
 /* Takes a snapshot of each process where a hit waits; a failure is a note. */
 void dp_snapshots_round(struct dp_run *run);
 /* Call it before the probes are removed: hits do not wait any more. */
 void dp_snapshots_leave(struct dp_run *run);
-/* The counters, after dp_snapshots_leave(); false without --snapshot. */
+/* The counters; final after the probes are removed. False without --snapshot. */
 bool dp_snapshots_counts(const struct dp_run *run, struct dp_summary_snapshots *ret);
 void dp_snapshots_fini(struct dp_run *run);
 /* How long to sleep before the next round; `ms` is what the run would sleep. */

@@ -292,7 +292,7 @@ void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
 
 void dp_park_counts(const struct dp_target *t, struct dp_park_counts *ret)
 {
-	const struct dp_park *p = park_of(t);
+	const struct dp_park *p = t->data ? &control_of(t)->park : NULL; /* also after the probes were removed */
 	*ret = (struct dp_park_counts){0};
 	if (p)
 		*ret = (struct dp_park_counts){
