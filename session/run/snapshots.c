@@ -99,7 +99,7 @@ static void limits_of(const struct dp_run *run, const struct dp_snapshots *s, st
 	*ret = (struct dp_park_limits){.on = true,
 	                               .hits = s->taken < a->most ? a->most - (uint32_t)s->taken : 0,
 	                               .interval_ns = a->interval_ns,
-	                               .rest_ns = gone < a->interval_ns ? a->interval_ns - gone : 0,
+	                               .rest_ns = s->last_ns && gone < a->interval_ns ? a->interval_ns - gone : 0,
 	                               .wait_ns = pause ? pause : WAIT_NS};
 }
 
