@@ -125,6 +125,16 @@ class Snapshots(Case):
             self.assertTrue(shot["threads"][0]["is_fault"])
         self.assertEqual(t.process.wait(30), 0, t.output())
 
+    def test_fork_child_that_enters_a_seccomp_filter_ends_the_waiting_of_children_and_that_is_said(self):
+        t = self.family("filtered", 1000)
+        r = self.finish(self.follow(t, "--max-snapshots", 100000, "--snapshot-interval", "1ns"), None)
+        self.assert_ok(r)
+        notes = [x["text"] for x in r.lines if x["type"] == "note" and "seccomp" in x["text"]]
+        self.assertEqual(len(notes), 1, str(r))
+        self.assertRegex(notes[0], rf"process \d+, a fork child of {t.pid}, is now under a seccomp filter: hits of fork children do not wait")
+        self.assertFalse(shot_of(r.events[-1]))
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
     def test_killed_fork_child_gives_its_place_to_the_others(self):
         t = self.family("on")
         p = self.follow(t, "--max-snapshots", 100000, "--snapshot-interval", "1ns", "--max-pause", 30000)

@@ -7,6 +7,7 @@
  *   raw N       one child by a raw clone, which leaves its parent's thread id in the thread control block
  *   namespace N one child in a pid namespace of its own, which makes N slow calls in a thread
  *   headless N  one child whose first thread ends, and whose second makes N slow calls
+ *   filtered N  one child that puts itself under a seccomp filter, which allows everything, and makes N slow calls
  *   execs N     one child that makes N calls, then executes another program
  *   leaves N now PROGRAM [ARGS...]
  *               N calls; then executes PROGRAM, and a child makes N slow calls once that has happened
@@ -18,8 +19,11 @@
 #include "target_foo.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -149,6 +153,20 @@ static long by_clone(unsigned long flags)
 	return (pid < 0) + await_children();
 }
 
+static long filtered(void)
+{
+	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog filter = {1, allow};
+	const pid_t pid = fork();
+	if (!pid) {
+		make_calls(1);
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+			_exit(9);
+		slow_calls();
+	}
+	return (pid < 0) + await_children();
+}
+
 static long headless(void)
 {
 	const pid_t pid = fork();
@@ -266,6 +284,8 @@ static long run(const char *mode)
 		return on();
 	if (!strcmp(mode, "namespace"))
 		return by_clone(CLONE_NEWPID);
+	if (!strcmp(mode, "filtered"))
+		return filtered();
 	if (!strcmp(mode, "headless"))
 		return headless();
 	if (!strcmp(mode, "execs"))
