@@ -60,6 +60,13 @@ class Services(test_cookbook.Pages):
         self.assertEqual((len(found), {seats for seats, _ in found}), (4, {"7"}))
         self.assertLessEqual({hall for _, hall in found}, {"north", "south"})
 
+    def test_moment(self):
+        a = self.ask("moment")
+        files = a.rows(r"snapshot (bookings\.(\d+)\.\S+\.dps): 1 thread of (\d+)")
+        self.assertEqual(len(files), 2, a.out)
+        self.assertEqual([named for _, named, _ in files], [pid for _, _, pid in files])
+        self.assertEqual(sorted(a.rows(r"^bookings \(pid (\d+)\), 1 thread")), sorted(pid for _, _, pid in files))
+
     @needs_root
     def test_invoices(self):
         items = collections.defaultdict(list)

@@ -201,7 +201,7 @@ class Snapshot(Case):
         self.assert_refused(self.take("--core", "/nowhere"), "DP-BAD-CORE")
 
     def test_what_is_not_understood_DP_USAGE(self):
-        for args in ([], ["1", "2"], ["--mode", "slow", "1"], ["--kv", "nothing", "1"], ["--max-depth", "65", "1"], ["--core", "x", "--pid", "1"], ["--thread", "0", "1"]):
+        for args in ([], ["--core", "x", "y", "z"], ["--mode", "slow", "1"], ["--kv", "nothing", "1"], ["--max-depth", "65", "1"], ["--core", "x", "--pid", "1"], ["--thread", "0", "1"]):
             self.assert_refused(self.take(*args), "DP-USAGE")
         self.assert_refused(self.take(2**22 + 1), "DP-NO-PROCESS")
 
