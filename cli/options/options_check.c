@@ -75,7 +75,6 @@ static struct dp_error *check_follow(struct dp_options *o)
 {
 	const char *other = o->trace.sink == DP_SINK_LTTNG                                ? "events of LTTng"
 	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
-	                    : o->trace.pending                                            ? "--pending"
 	                                                                                  : NULL;
 	DP_TRY(check_follow_exec(o));
 	if (!o->trace.follow)
@@ -90,7 +89,6 @@ static struct dp_error *check_follow(struct dp_options *o)
 static struct dp_error *check_programs(struct dp_options *o)
 {
 	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
-	                    : o->trace.pending             ? "--pending"
 	                                                   : NULL;
 	if (!o->trace.programs.n)
 		return NULL;

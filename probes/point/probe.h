@@ -18,6 +18,7 @@ struct dp_probe {
 	struct dp_expr *when; /* condition; NULL: always */
 	/* Probes that come from a pattern. */
 	bool waits;               /* pending: its places are looked up when a library is loaded */
+	bool came;                /* it waited, and its library was loaded in one process; in another it may still come */
 	bool reserved;            /* spare slot for one more place of the previous probe; not used yet */
 	bool selected;            /* a failure of this probe does not stop the others */
 	unsigned pattern;         /* number of the pattern, from 1 (dp_spec_has_pattern()); 0: the user named the place */

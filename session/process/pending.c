@@ -38,9 +38,28 @@ static void log_waiting(const struct dp_session *s)
 	dp_buf_fini(&names);
 }
 
+/* --follow: a program that cannot be watched is one that has no place of these probes; others may have one. */
+static void wait_for_none(struct dp_session *s, struct dp_error *why)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		if (!s->place[i].pending)
+			continue;
+		s->place[i].pending = false;
+		s->place[i].absent = true;
+		s->place[i].refused = dp_error(why->tag, "%s", why->message);
+	}
+	dp_error_destroy(why);
+}
+
 struct dp_error *dp_pending_begin(struct dp_session *s)
 {
-	DP_TRY(dp_loads_check(s->target));
+	struct dp_error *unwatched = dp_loads_check(s->target);
+	if (unwatched && s->partial) {
+		wait_for_none(s, unwatched);
+		return NULL;
+	}
+	if (unwatched)
+		return unwatched;
 	s->pending = calloc(1, sizeof(*s->pending));
 	if (!s->pending)
 		return dp_error_nomem();
@@ -181,6 +200,13 @@ struct dp_target *dp_pending_draining(const struct dp_session *s)
 	return s->pending && s->pending->draining ? s->pending->draining : s->target;
 }
 
+static void ignore_retired(size_t plan, const char *why, void *data)
+{
+	(void)plan;
+	(void)why;
+	(void)data;
+}
+
 static void drain(struct dp_pending *p, struct dp_session *later, bool last, dp_hit_fn each, void *data)
 {
 	p->draining = later->target;
@@ -190,8 +216,11 @@ static void drain(struct dp_pending *p, struct dp_session *later, bool last, dp_
 
 void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data)
 {
-	for (size_t k = 0; s->pending && k < s->pending->nlater; k++)
+	for (size_t k = 0; s->pending && k < s->pending->nlater; k++) {
+		if (s->survived) /* their targets must learn that the program has ended: its rings are free for its children */
+			dp_target_watch(s->pending->later[k]->target, ignore_retired, NULL);
 		drain(s->pending, s->pending->later[k], last, each, data);
+	}
 }
 
 /* Closes a session whose probes are all gone, because their text was unmapped. Drains its rings first. */
@@ -219,10 +248,11 @@ static bool has_installed(const struct dp_session *later)
 	return false;
 }
 
+/* Fork children that are followed may still have the library, and its probes. */
 static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
 {
 	for (size_t k = s->pending->nlater; k-- > 0;)
-		if (!has_installed(s->pending->later[k]))
+		if (!has_installed(s->pending->later[k]) && !dp_target_followed(s->pending->later[k]->target))
 			close_later(s, k, each, data);
 }
 
@@ -360,7 +390,7 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 {
 	struct dp_pending *p = s->pending;
 	struct dp_session *later = NULL;
-	if (!p || s->ended || !(dp_loads_wait(s->target, 0) || p->news))
+	if (!p || s->ended || s->end != DP_WATCH_OK || !(dp_loads_wait(s->target, 0) || p->news))
 		return;
 	dp_loads_hurry(s->target);
 	p->news = false;
@@ -405,7 +435,7 @@ int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)
 	bool waited = false;
 	for (size_t k = 0; k < n; k++) {
 		struct dp_session *s = session[k];
-		if (!s->pending || s->ended)
+		if (!s->pending || s->ended || s->end != DP_WATCH_OK)
 			continue;
 		s->pending->news |= dp_loads_wait(s->target, waited ? 0 : each);
 		waited = true;
@@ -418,8 +448,20 @@ int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)
 static void note_never(struct dp_session *s)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++)
-		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused && !s->trace->probe[i].reserved)
+		if (s->place[i].pending && !s->place[i].placed && !s->place[i].refused && !s->trace->probe[i].reserved) {
 			s->place[i].refused = dp_error(DP_TAG_PENDING, "no library with it was loaded during the run");
+			s->place[i].absent = s->partial || s->trace->programs.n;
+		}
+}
+
+unsigned dp_pending_unfollow(struct dp_session *s)
+{
+	unsigned most = 0;
+	for (size_t k = 0; s->pending && k < s->pending->nlater; k++) {
+		const unsigned n = dp_target_unfollow(s->pending->later[k]->target);
+		most = n > most ? n : most;
+	}
+	return most;
 }
 
 struct dp_error *dp_pending_remove(struct dp_session *s)

@@ -37,6 +37,7 @@ static void move_probe(struct dp_probe *to, struct dp_probe *from)
 	to->build_id = dp_take(from->build_id, NULL);
 	to->refused = dp_take(from->refused, NULL);
 	to->waits = to->reserved = false;
+	to->came = true;
 }
 
 static size_t reserve_of(const struct dp_trace_spec *trace, size_t i)

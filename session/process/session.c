@@ -404,7 +404,9 @@ void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data
 {
 	dp_children_fini(&s->children);
 	dp_target_clean_children(s->target, false, stop, data, &s->children);
-	s->followed = dp_target_unfollow(s->target);
+	/* A child is known to each session by a number of its own. Most have hits in the first one. */
+	const unsigned late = dp_pending_unfollow(s), all = dp_target_unfollow(s->target);
+	s->followed = late > all ? late : all;
 	s->swept = true;
 }
 

@@ -54,6 +54,8 @@ static struct dp_error *resolve_probe(struct dp_session *s, struct dp_code_view 
 static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error *err)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
+	if (p->came)
+		return err->tag == DP_TAG_NO_MODULE;
 	return !p->selected && (err->tag == DP_TAG_NO_MODULE || (err->tag == DP_TAG_NO_SYMBOL && !p->spec.module));
 }
 
@@ -67,13 +69,13 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		}
 		struct dp_error *err = resolve_probe(s, view, i);
 		const bool late = err && may_wait(s, i, err);
-		if (err && s->partial && (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {
-			s->place[i].refused = err;
-			s->place[i].absent = true;
-		} else if (late && s->trace->pending) {
+		if (late && s->trace->pending) {
 			s->place[i].pending = true;
 			dp_error_destroy(err);
-		} else if (err && s->trace->probe[i].selected)
+		} else if (err && s->partial && (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {
+			s->place[i].refused = err;
+			s->place[i].absent = true;
+		} else if (err && (s->trace->probe[i].selected || s->trace->probe[i].refused))
 			s->place[i].refused = err;
 		else if (err)
 			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->trace->probe[i].spec.text,

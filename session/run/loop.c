@@ -17,6 +17,7 @@
 
 #define IDLE_MS  10
 #define BUSY_MS  1
+#define STARTS_MS 2 /* with --pending */
 #define FLUSH_NS UINT64_C(200000000)
 #define MANY     256u  /* events in a round, above which the next sleep is short */
 #define CHECK    1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
@@ -211,10 +212,17 @@ bool dp_run_must_leave(void *data)
 	return run->hurried;
 }
 
+/* A program that starts waits as a library does: whoever of the two is asked first must not be waited for alone. */
+static int wait_ms(const struct dp_run *run)
+{
+	const int ms = sleep_ms(run);
+	return run->trace->pending && run->nsessions && dp_starts_fd(run) >= 0 && ms > STARTS_MS ? STARTS_MS : ms;
+}
+
 void dp_run_rest(struct dp_run *run)
 {
 	struct pollfd p[] = {{.fd = run->trace->calls->wake_fd, .events = POLLIN}, {.fd = dp_starts_fd(run), .events = POLLIN}};
-	if (poll(p, 2, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, sleep_ms(run)))) > 0 && p[0].revents)
+	if (poll(p, 2, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, wait_ms(run)))) > 0 && p[0].revents)
 		dp_run_interrupted(run);
 }
 

@@ -12,6 +12,7 @@ struct probe { /* the same probe in all these processes */
 	struct dp_summary_probe placed, refused;
 	char *retired_why;    /* of the last one */
 	struct dp_error *why; /* of the last refusal */
+	struct dp_error *absent; /* of the last process that had no place for it, although others may have */
 };
 
 struct dp_past {
@@ -85,6 +86,19 @@ static void add_probe(struct dp_past *p, const struct dp_run *run, struct dp_ses
 	add_row(row.tactic ? &to->placed : &to->refused, &row);
 }
 
+static void note_absent(struct probe *to, struct dp_place *place)
+{
+	dp_error_destroy(to->absent);
+	to->absent = dp_take(place->refused, NULL);
+}
+
+/* No process is left, and none had it. */
+static bool was_nowhere(const struct dp_run *run, size_t i)
+{
+	const struct probe *p = &run->past->probe[i];
+	return !run->nsessions && p->absent && !p->placed.processes && !p->refused.processes;
+}
+
 /* Takes the entries. */
 static void add_children(struct dp_children *to, struct dp_children *from)
 {
@@ -107,7 +121,9 @@ void dp_past_take(struct dp_run *run, size_t k)
 	dp_rows_keep(run, k);
 	dp_snapshots_part(run, s);
 	for (size_t i = 0; p && s->place && i < p->nprobes; i++)
-		if (!run->trace->probe[i].reserved && !s->place[i].absent)
+		if (s->place[i].absent)
+			note_absent(&p->probe[i], &s->place[i]);
+		else if (!run->trace->probe[i].reserved)
 			add_probe(p, run, s, i);
 	if (p) {
 		dp_run_summary_session(s, &p->sum);
@@ -155,6 +171,11 @@ size_t dp_past_rows(const struct dp_run *run, struct dp_summary_probe *ret)
 			ret[n].tag = from->why ? dp_tag_name(from->why->tag) : ret[n].tag;
 			ret[n++].reason = from->why ? dp_error_text(from->why) : NULL;
 		}
+		if (was_nowhere(run, i))
+			ret[n++] = (struct dp_summary_probe){.name = run->trace->probe[i].name,
+			                                     .spec = run->trace->probe[i].spec.text,
+			                                     .tag = dp_tag_name(from->absent->tag),
+			                                     .reason = dp_error_text(from->absent)};
 	}
 	return n;
 }
@@ -197,7 +218,7 @@ uint64_t dp_past_lost(const struct dp_run *run)
 bool dp_past_refused(const struct dp_run *run)
 {
 	for (size_t i = 0; run->past && i < run->past->nprobes; i++)
-		if (run->past->probe[i].refused.processes && !run->past->probe[i].refused.left_out)
+		if ((run->past->probe[i].refused.processes && !run->past->probe[i].refused.left_out) || was_nowhere(run, i))
 			return true;
 	return false;
 }
@@ -209,6 +230,7 @@ struct dp_past *dp_past_destroy(struct dp_past *p)
 	for (size_t i = 0; i < p->nprobes; i++) {
 		free(p->probe[i].retired_why);
 		dp_error_destroy(p->probe[i].why);
+		dp_error_destroy(p->probe[i].absent);
 	}
 	dp_children_fini(&p->children);
 	free(p->probe);

@@ -322,8 +322,11 @@ void dp_starts_round(struct dp_run *run)
 		return;
 	dp_exec_catch_settle();
 	/* Before its probes are resolved, the first process defines what the others get. */
-	while ((run->resolved || !run->nsessions) && take_one(run) && !dp_run_interrupted(run) && !dp_run_has_all(run))
+	while ((run->resolved || !run->nsessions) && take_one(run) && !dp_run_interrupted(run) && !dp_run_has_all(run)) {
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
+		if (run->trace->pending) /* a library that it loads has its turn first */
+			return;
+	}
 }
 
 void dp_starts_reap(struct dp_run *run)

@@ -361,7 +361,7 @@ class Follow(Case):
 
     def test_options_that_exclude_it(self):
         t = self.family("on")
-        for what in (("--pending",), ("--sink", "lttng"), ("--tactic", "jump,trap")):
+        for what in (("--sink", "lttng"), ("--tactic", "jump,trap")):
             r = tool("--pid", t.pid, "--follow", "--function", "foo", *what)
             self.assertEqual(r.returncode, 125, r.stderr)
             self.assertIn("--follow", r.stderr)
