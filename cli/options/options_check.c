@@ -73,27 +73,21 @@ static struct dp_error *check_follow_exec(const struct dp_options *o)
 /* Decision 0037 says why. */
 static struct dp_error *check_follow(struct dp_options *o)
 {
-	const char *other = o->trace.sink == DP_SINK_LTTNG                                ? "events of LTTng"
-	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
-	                                                                                  : NULL;
 	DP_TRY(check_follow_exec(o));
 	if (!o->trace.follow)
 		return NULL;
-	if (other)
-		return dp_error(DP_TAG_USAGE, "--follow and %s exclude each other", other);
+	if (o->trace.sink == DP_SINK_LTTNG)
+		return dp_error(DP_TAG_USAGE, "--follow and events of LTTng exclude each other");
 	o->trace.sink = DP_SINK_RING;
-	o->trace.no_trap = true;
 	return NULL;
 }
 
 static struct dp_error *check_programs(struct dp_options *o)
 {
-	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
-	                                                   : NULL;
 	if (!o->trace.programs.n)
 		return NULL;
-	if (other)
-		return dp_error(DP_TAG_USAGE, "--program and %s exclude each other", other);
+	if (o->trace.sink == DP_SINK_LTTNG)
+		return dp_error(DP_TAG_USAGE, "--program and events of LTTng exclude each other");
 	o->trace.sink = DP_SINK_RING;
 	return NULL;
 }

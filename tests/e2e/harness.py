@@ -20,7 +20,7 @@ import unittest
 
 # Tests import these from here, too.
 from process import (  # noqa: F401
-    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, has_processor, holders, live_address, maps, private_text_kib,
+    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, cpu_ticks, has_processor, holders, live_address, maps, private_text_kib,
     read_memory, status, status_fields, symbol_address, text_mappings,
 )
 
@@ -124,8 +124,7 @@ class Target:
 
     def cpu_ticks(self):
         """The processor time that it has used."""
-        with open(f"/proc/{self.pid}/stat") as f:
-            return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+        return cpu_ticks(self.pid)
 
     def blocked_in(self, number):
         """Is its main thread blocked in that system call?"""

@@ -34,6 +34,12 @@ def has_processor(feature):
         return any(feature in line.split() for line in f if line.startswith("flags"))
 
 
+def cpu_ticks(pid):
+    """The processor time that it has used."""
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+
+
 def status_fields(pid):
     """{} if the process does not exist any more."""
     try:
