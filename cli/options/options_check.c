@@ -70,24 +70,16 @@ static struct dp_error *check_follow_exec(const struct dp_options *o)
 	return NULL;
 }
 
-/* Decision 0037 says why. */
+/* Decisions 0037 and 0045 say why. */
 static struct dp_error *check_follow(struct dp_options *o)
 {
 	DP_TRY(check_follow_exec(o));
 	if (!o->trace.follow)
 		return NULL;
 	if (o->trace.sink == DP_SINK_LTTNG)
-		return dp_error(DP_TAG_USAGE, "--follow and events of LTTng exclude each other");
-	o->trace.sink = DP_SINK_RING;
-	return NULL;
-}
-
-static struct dp_error *check_programs(struct dp_options *o)
-{
-	if (!o->trace.programs.n)
-		return NULL;
-	if (o->trace.sink == DP_SINK_LTTNG)
-		return dp_error(DP_TAG_USAGE, "--program and events of LTTng exclude each other");
+		return dp_error(DP_TAG_USAGE,
+		                "--follow and events of LTTng exclude each other: a fork child has none of LTTng's threads and "
+		                "buffers, and would write to its parent's; --program probes the programs that children execute");
 	o->trace.sink = DP_SINK_RING;
 	return NULL;
 }
@@ -113,7 +105,6 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_sink(o));
 	DP_TRY(check_pending(o));
 	DP_TRY(check_follow(o));
-	DP_TRY(check_programs(o));
 	DP_TRY(dp_snapshots_check(verb, o));
 	return dp_aggs_check(verb, o);
 }

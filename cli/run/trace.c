@@ -71,6 +71,10 @@ static void say_where(const struct dp_trace *t)
 		        t->run.why_ring);
 	else
 		fprintf(stderr, "dynprobe: showing events; recording is off (%s); Ctrl-C ends\n", t->run.why_ring);
+}
+
+static void say_which(const struct dp_trace *t)
+{
 	if (t->spec.programs.n)
 		fprintf(stderr, "dynprobe: processes of %s%s are probed when they start\n", t->spec.programs.item[0],
 		        t->spec.programs.n > 1 ? " and the others" : "");
@@ -88,11 +92,14 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 			return NULL;
 		}
 		dp_signals_unwatch(); /* a session may be created */
-		return dp_lttng_begin(&t->run);
+		DP_TRY(dp_lttng_begin(&t->run));
+		say_which(t);
+		return NULL;
 	}
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
 	say_where(t);
+	say_which(t);
 	return NULL;
 }
 

@@ -22,6 +22,8 @@
 #include <sys/poll.h>
 #include <unistd.h>
 
+#define RETRIES 3 /* of reads that fail while threads end one after the other */
+
 static bool ended(struct dp_target *t)
 {
 	struct pollfd p = {.fd = t->exit_fd, .events = POLLIN};
@@ -248,13 +250,15 @@ static bool is_debuggers(const struct dp_target *t, uint8_t first)
 	return first == 0xcc && dp_tracer_of(t->process.pid, t->process.alive);
 }
 
+static const char unmapped[] = "its memory was unmapped";
+
 /* NULL while the site is as we left it, else why it is given up. */
 static const char *look(struct dp_target *t, size_t i)
 {
 	const struct dp_placed *p = &t->in.placed[i];
 	uint8_t now[sizeof(p->new_bytes)], want[sizeof(p->new_bytes)];
 	if (dp_mem_read(&t->process, dp_addr_of(p->addr), now, p->len) != p->len)
-		return "its memory was unmapped";
+		return unmapped;
 	dp_placed_expected(&t->in, i, want);
 	if (!memcmp(now, want, p->len))
 		return NULL;
@@ -302,6 +306,11 @@ static enum dp_watch over(struct dp_target *t)
 static bool look_closer(struct dp_target *t, size_t i, void (*retired)(size_t plan, const char *why, void *data), void *data)
 {
 	const char *why = t->in.placed[i].state == DP_SITE_PLANNED ? look(t, i) : NULL;
+	for (int tried = 0; why == unmapped && tried < RETRIES; tried++) { /* the thread that we read through may have ended */
+		if (!still_there(t))
+			return false;
+		why = look(t, i);
+	}
 	if (!why)
 		return true;
 	if (!still_there(t))

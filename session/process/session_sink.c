@@ -9,6 +9,7 @@
 
 /* liburcu waits for a grace period of the kernel, which takes long on a loaded machine. No thread of the program waits for it. */
 #define LOAD_LIMIT_NS  UINT64_C(30000000000)
+#define HELD_LIMIT_NS  UINT64_C(5000000000) /* --program: the whole process waits, in its exec */
 #define PRIME_LIMIT_NS UINT64_C(500000000)
 
 static struct dp_error *make_classes(struct dp_session *s)
@@ -35,7 +36,7 @@ struct dp_error *dp_session_sink(struct dp_session *s)
 {
 	dp_target_no_rings(s->target);
 	DP_TRY(make_classes(s));
-	DP_TRY(dp_target_sink_load(s->target, LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
+	DP_TRY(dp_target_sink_load(s->target, s->trace->programs.n ? HELD_LIMIT_NS : LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
 	DP_TRY(dp_target_sink_register(s->target, s->classes, s->trace->nprobes));
 	DP_TRY(prime(s));
 	/* The sink's mappings occupy memory that was free before. */

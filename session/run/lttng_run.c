@@ -15,6 +15,8 @@
 #define SOON_NS   UINT64_C(200000000) /* after this time, hits that the session does not record are counted as lost */
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
+#define HELD_NS   UINT64_C(1000000000) /* instead of WANTED_NS, for a process that waits in its exec meanwhile */
+#define AGAIN_NS  UINT64_C(100000000)  /* instead of HELD_NS, if the session did not record the previous one's in that time */
 
 static struct dp_error *check_one(struct dp_run *run, struct dp_session *s)
 {
@@ -93,6 +95,8 @@ struct dp_error *dp_lttng_choose(struct dp_run *run)
 		return NULL;
 	}
 	DP_TRY(dp_run_each(run, check_one));
+	if (!run->nsessions) /* --program: the only process cannot load the sink */
+		return dp_take(run->missing[run->nmissing - 1].why, NULL);
 	use_lttng(run);
 	return NULL;
 }
@@ -146,7 +150,7 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 	        .set_url = trace->set_url,
 	        .live_us = trace->live_us,
 	        .name = dp_target_comm(run->session[0]->target),
-	        .timeout_ns = TALK_NS,
+	        .timeout_ns = trace->programs.n ? QUERY_NS : TALK_NS, /* a process may wait in its exec */
 	};
 	if (!run->lttng_covered && runs_without_daemon(trace))
 		return NULL;
@@ -163,12 +167,12 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 
 /* The session daemon enables a program's events on its own threads, milliseconds after it has learned of them. Hits before that
  * are not counted as lost. */
-static bool await_wanted(struct dp_session *s)
+static bool await_wanted(struct dp_session *s, uint64_t limit_ns)
 {
 	const uint64_t start = dp_now_ns();
 	bool expected = false;
 	while (!dp_session_wanted(s)) {
-		if (dp_now_ns() >= start + WANTED_NS)
+		if (dp_now_ns() >= start + limit_ns)
 			return false;
 		if (!expected && (expected = dp_now_ns() >= start + SOON_NS))
 			dp_session_expect(s);
@@ -194,7 +198,7 @@ void dp_lttng_settle(struct dp_run *run)
 	dp_auto_free const char **names = event_names(trace);
 	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
 		const pid_t pid = dp_target_pid(run->session[k]->target);
-		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k])) {
+		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k], WANTED_NS)) {
 			/* LTTng opens an event's gate shortly before the session records the event. */
 			dp_lttng_sync(run->lttng);
 			continue;
@@ -204,6 +208,30 @@ void dp_lttng_settle(struct dp_run *run)
 		if (dp_lttng_active(run->lttng) && !dp_session_wanted(run->session[k]))
 			expect(run, run->session[k]);
 	}
+}
+
+struct dp_error *dp_lttng_join(const struct dp_run *run, struct dp_session *s)
+{
+	if (!run->use_lttng)
+		return NULL;
+	s->lttng = true;
+	return dp_target_sink_check(s->target);
+}
+
+/* The sink's threads run while the process is held: they register the events, and wait for the session daemon's answer. */
+void dp_lttng_settle_one(struct dp_run *run, struct dp_session *s)
+{
+	if (!run->lttng || !dp_lttng_active(run->lttng) || !dp_session_placed(s))
+		return;
+	const bool heard = await_wanted(s, run->unanswered ? AGAIN_NS : HELD_NS);
+	run->unanswered = !heard;
+	if (heard) {
+		dp_lttng_sync(run->lttng);
+		return;
+	}
+	dp_session_expect(s);
+	expect(run, s);
+	run->unheard = true;
 }
 
 static void undo(const struct dp_run *run, struct dp_lttng *l)

@@ -18,6 +18,12 @@ struct dp_error *dp_lttng_choose(struct dp_run *run) DP_MUST_CHECK;
 struct dp_error *dp_lttng_begin(struct dp_run *run) DP_MUST_CHECK;
 /* Waits until the session records the events (or, if it is not started, lists them), for a bounded time; logs if it does not. */
 void dp_lttng_settle(struct dp_run *run);
+/* For a process that starts during the run: its probes emit through LTTng if those of the others do. Call it before installing
+ * them. */
+struct dp_error *dp_lttng_join(const struct dp_run *run, struct dp_session *s) DP_MUST_CHECK;
+/* After that, while the process is held: waits until the session records its events, for a short time. Counts hits as lost if
+ * not. */
+void dp_lttng_settle_one(struct dp_run *run, struct dp_session *s);
 /* Closes a session that the run created; the trace stays. */
 struct dp_error *dp_lttng_end(struct dp_run *run) DP_MUST_CHECK;
 

@@ -7,6 +7,7 @@
 #include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 #include "session/process/session_scope.h"
+#include "session/run/lttng_run.h"
 #include "session/run/past.h"
 #include "session/run/patterns.h"
 #include "session/run/processes.h"
@@ -251,6 +252,7 @@ static struct dp_error *arm(struct dp_run *run, struct dp_session *s)
 	else
 		DP_TRY(dp_session_scope(s));
 	DP_TRY(dp_snapshots_admit(run, s));
+	DP_TRY(dp_lttng_join(run, s));
 	return dp_session_install(s);
 }
 
@@ -289,6 +291,7 @@ static struct dp_error *admit(struct dp_run *run, struct dp_session *s, bool lat
 	if (!run->resolved)
 		return NULL;
 	dp_patterns_judge(run);
+	dp_lttng_settle_one(run, s);
 	return dp_target_release(s->target);
 }
 

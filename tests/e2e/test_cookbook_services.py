@@ -80,6 +80,10 @@ class Services(test_cookbook.Pages):
     def test_script(self):
         self.assertIn("/etc/passwd", self.ask("script").rows(r'sort\[\d+.*open64: str\(\$rdi\)="(.*)"'))
 
+    @needs_root
+    def test_later(self):
+        self.assertEqual([os.path.basename(path) for path in self.ask("later").rows(r'python3[\d.]*\[\d+.*sqlite3_open_v2: str\(\$rdi\)="(.*)"')], ["shop.db"])
+
     def test_stay(self):
         a = self.ask("stay")
         left = set(a.rows(r"1 probe left in (\d+)"))
