@@ -260,6 +260,7 @@ struct dp_request { /* one probe to place */
 	 */
 	uint16_t pair;
 	bool enters;
+	bool goroutines;  /* with `pair`: the callers are goroutines, which change threads and stacks meanwhile */
 	bool only_paired; /* a hit without a known entry does not belong to this probe, and is no loss */
 	uint64_t slower;
 	bool small_stack; /* the code has too little stack for the unwinder, which uses one of its own (runtime.apart,

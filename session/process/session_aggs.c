@@ -257,6 +257,17 @@ static struct dp_error *plan_entry(struct dp_session *s, struct dp_planner *plan
 	return dp_target_name_overlap(s->target, request.site, dp_planner_add(planner, &request, &plan));
 }
 
+/* The place of a thread's current goroutine is known in executables that have no thread-local variables but Go's. */
+static struct dp_error *check_goroutines(const struct dp_session *s, struct dp_module *m)
+{
+	if (m == dp_image_module(dp_target_image(s->target), 0) && dp_module_finds_goroutines(m))
+		return NULL;
+	return dp_error(DP_TAG_NO_VALUE,
+	                "Go calls in %s have no duration: dynprobe finds goroutines only in executables without C's thread-local "
+	                "variables",
+	                dp_module_name(m));
+}
+
 static bool same_choice(const char *x, const char *y)
 {
 	return x == y || (x && y && !strcmp(x, y));
@@ -271,9 +282,9 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	struct dp_site site = {0};
 	size_t k;
 	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->trace->probe[i], s->place[i].addr, &site));
-	if (!typed->call.is && site.module && dp_module_small_stacks(site.module))
-		return dp_error(DP_TAG_USAGE,
-		                "Go functions have no duration: goroutines move between threads and stacks while they run");
+	ret->goroutines = !typed->call.is && site.module && dp_module_small_stacks(site.module);
+	if (ret->goroutines)
+		DP_TRY(check_goroutines(s, site.module));
 	if (site.addr.v == s->place[i].addr) /* the exit's stub would run first, and find the entry of the call before */
 		return dp_error(DP_TAG_USAGE, "the function's first instruction leaves it, so such calls have no duration");
 	for (k = a->npairs; k-- > 0;)
@@ -289,6 +300,7 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 		                                                .fields = &a->none,
 		                                                .pair = (uint16_t)(k + 1),
 		                                                .enters = true,
+		                                                .goroutines = ret->goroutines,
 		                                                .event = ret->lost - i * sizeof(struct dp_lost) - DP_LOST_OFFSET,
 		                                                .tactics = dp_session_tactics(s, i)});
 	}

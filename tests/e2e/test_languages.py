@@ -158,6 +158,55 @@ class Languages(Case):
         self.assertEqual({(e["tid"], e["fields"]["tid"]) for e in r.events}, {(e["pid"], e["pid"]) for e in r.events}, str(r.events))
         self.assertEqual(len(r.events), 3)
 
+    def test_durations_of_goroutines_that_change_threads_and_stacks(self):
+        """Each call that returns has its own entry, whichever thread and stack it returns on; those that were abandoned have none."""
+        program = harness.target_path("goroutines")
+        for what in (("-t", "duration"), ("--sum", "duration", "--min", "duration")):
+            r = self.dynprobe("--return", "work", "--return", "abandon", *what, "--", program, 1)
+            self.assert_ok(r)
+            returned, abandoned, moved = map(int, re.search(r"returned (\d+) abandoned (\d+) moved (\d+)\nRESULT OK", r.out).groups())
+            lost, hits = r.summary["lost"], {p["name"]: p["hits"] for p in r.summary["probes"]}
+            self.assertEqual((hits, lost["unpaired"]), ({"work_return": returned, "abandon_return": 0}, 0), str(r.summary))
+            if what[0] == "-t":
+                self.assertEqual(len(r.events) + lost["full"], returned)
+                least = min(e["fields"]["duration"] for e in r.events)
+            else:
+                least = next(o["min"] for o in r.answers if o["final"] and o["probe"] == "work_return")
+            self.assertGreaterEqual(least, 299000, "a call lasts 300 us: this is the end of one and the start of another")
+
+    def test_durations_of_goroutines_of_a_running_process(self):
+        t = self.target("goroutines")
+        p = self.start_attached(t, "--return", "work", "-t", "duration")
+        self.await_events(p, "work_return", 100)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertLessEqual(r.summary["lost"]["unpaired"], 24, "no more than the calls that had begun")
+        self.assertGreaterEqual(min(e["fields"]["duration"] for e in r.events), 299000)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    @needs("gcc")
+    def test_DP_NO_VALUE_for_durations_of_goroutines_that_are_not_found(self):
+        source = os.path.join(harness.ROOT, "tests", "targets", "goroutines.c")
+        more = self.written("more.c", "__thread long more[3] = {1};\n")
+        program = harness.compiled(self.path("own"), "gcc", "-D_GNU_SOURCE", "-O2", "-pthread", source, more)
+        r = self.dynprobe("--return", "work", "-t", "duration", "--", program, 1, json_events=False)
+        self.assert_refused(r, "DP-NO-VALUE", "work", "thread-local")
+
+    @harness.long_form
+    @needs("go")
+    def test_go_durations_while_stacks_grow_and_goroutines_panic(self):
+        for mode in ("exe", "pie"):
+            program = self.build_go(f"-buildmode={mode}")
+            probes = [w for f in ("main.grow", "main.wander", "runtime.mallocgc", "runtime.chanrecv") for w in ("--return", f)]
+            r = self.dynprobe(*probes, "--min", "duration", "--", program, "30")
+            self.assertEqual((r.status, r.out), (0, "bad 0\n"), r.err[-2000:])
+            hits = {p["name"]: p["hits"] for p in r.summary["probes"]}
+            self.assertGreater(hits["main_wander_return"], 1000)
+            self.assertLess(r.summary["lost"]["total"], 0.001 * sum(hits.values()), str(r.summary))
+            least = next(o["min"] for o in r.answers if o["final"] and o["probe"] == "main_wander_return")
+            self.assertGreaterEqual(least, 999000, "it sleeps for 1 ms")
+
     @harness.long_form
     @needs("go")
     def test_go_stacks_that_grow_panic_and_are_scanned(self):

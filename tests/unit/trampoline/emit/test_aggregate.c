@@ -4,6 +4,7 @@
  * leaves no trace.
  */
 #include "test_stub_world.h"
+#include "trampoline/arch/x86_64/emit/pair.h"
 
 #include <asm/hwcap2.h>
 #include <sys/auxv.h>
@@ -311,6 +312,19 @@ static void run_at(const struct probe *p, uint64_t rsp)
 static const struct dp_agg_loss *loss(void)
 {
 	return (const struct dp_agg_loss *)(const void *)((uint8_t *)home->block[0] + home->answers.loss) + WORLD_PROBE;
+}
+
+Test(answer, NO_VALUE_for_calls_of_goroutines_without_a_base_of_fs)
+{
+	struct dp_runtime rt = {.identity = DP_ID_TID};
+	struct dp_error *err = dp_pair_goroutine_check(&rt);
+	cr_assert_not_null(err);
+	cr_expect_eq(err->tag, DP_TAG_NO_VALUE);
+	dp_error_destroy(err);
+	rt.bases = true;
+	cr_expect_null(dp_pair_goroutine_check(&rt));
+	rt = (struct dp_runtime){.identity = DP_ID_SELF};
+	cr_expect_null(dp_pair_goroutine_check(&rt));
 }
 
 Test(answer, a_return_finds_the_entry_at_its_stack_address_once)

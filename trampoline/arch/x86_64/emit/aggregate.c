@@ -308,7 +308,7 @@ static void emit_answer(struct stub *s, bool locked)
 static void emit_leave_call(struct stub *s)
 {
 	dp_pair_now(&s->a);
-	dp_pair_leave(&s->a, &s->view, s->rt, s->req->pair, s->unpaired);
+	dp_pair_leave(&s->a, &s->view, s->rt, s->req, s->unpaired);
 	if (s->counted)
 		dp_frame_count(&s->a, &s->view, s->rt, s->req->hits);
 	if (!s->req->slower)
@@ -322,7 +322,7 @@ static void emit_leave_call(struct stub *s)
 static void emit_known(struct stub *s)
 {
 	if (s->req->enters) {
-		dp_pair_enter(&s->a, &s->view, s->rt, s->req->pair);
+		dp_pair_enter(&s->a, &s->view, s->rt, s->req);
 		return;
 	}
 	if (s->timed) {
@@ -332,10 +332,10 @@ static void emit_known(struct stub *s)
 	emit_answer(s, s->spread);
 }
 
-/* For keys alone, the agent finds the block. */
+/* For keys alone, the agent finds the block. The entries of goroutines' calls are in none. */
 static bool needs_block(const struct stub *s)
 {
-	return s->req->pair || !s->keyed;
+	return s->req->pair ? !(s->req->enters && s->req->goroutines) : !s->keyed;
 }
 
 /* A shared block has no pairs: different threads' calls would overwrite each other's. */
@@ -442,6 +442,8 @@ struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct 
 	        .agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site, .event = req->event};
 	if (!rt->answers.head)
 		return dp_error(DP_TAG_INTERNAL, "an aggregating probe has no cells");
+	if (req->goroutines)
+		DP_TRY(dp_pair_goroutine_check(rt));
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
 	desc.stack_words = (uint16_t)(s.field.size ? s.field.size + 1 : 0);

@@ -31,12 +31,16 @@ static void emit_call(struct dp_asm *a, const struct dp_view *view, uint16_t pai
 	dp_asm_alu_imm(a, DP_ALU_OR, 8, pair, dp_rm_reg(DP_RCX));
 }
 
-void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair)
+void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req)
 {
 	const struct dp_rm call = dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, call));
 	const struct dp_rm tsc = dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, tsc));
 	struct dp_label again = dp_asm_label(a);
-	emit_call(a, view, pair);
+	if (req->goroutines) {
+		dp_pair_goroutine_enter(a, view, rt, req->pair);
+		return;
+	}
+	emit_call(a, view, req->pair);
 	dp_asm_lea(a, dp_rm_index(DP_RSI, DP_RDX, rt->answers.pairs), DP_RSI);
 	dp_asm_bind(a, again);
 	dp_pair_now(a);
@@ -46,8 +50,9 @@ void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp
 	dp_asm_jcc(a, DP_CC_NE, again);
 }
 
-static void emit_ns(struct dp_asm *a, uint64_t tick_ns)
+void dp_pair_ns(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt)
 {
+	const uint64_t tick_ns = rt->tick_ns;
 	static const uint8_t mul_rcx[] = {0x48, 0xf7, 0xe1}, shrd_32_rdx_rax[] = {0x48, 0x0f, 0xac, 0xd0, 32};
 	const bool whole = tick_ns <= UINT32_MAX; /* less than 1 ns: the product's upper word is the result */
 	dp_asm_mov_const(a, whole ? tick_ns << 32 : tick_ns, DP_RCX);
@@ -56,20 +61,24 @@ static void emit_ns(struct dp_asm *a, uint64_t tick_ns)
 		dp_asm_mov_store(a, 8, DP_RDX, dp_rm_reg(DP_RAX));
 	else
 		dp_asm_data(a, shrd_32_rdx_rax, sizeof(shrd_32_rdx_rax));
+	if (view->duration)
+		dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(view->base, view->duration + view->pushed));
 }
 
-void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
+void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req,
                    struct dp_label unpaired)
 {
 	const int64_t pairs = rt->answers.pairs;
-	emit_call(a, view, pair);
+	if (req->goroutines) {
+		dp_pair_goroutine_leave(a, view, rt, req->pair, unpaired);
+		return;
+	}
+	emit_call(a, view, req->pair);
 	dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RSI, dp_rm_reg(DP_RDX));
 	dp_asm_alu_load(a, DP_ALU_SUB, 8, dp_rm_mem(DP_RDX, pairs + (int64_t)offsetof(struct dp_agg_pair, tsc)), DP_RAX);
 	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
 	dp_asm_jcc(a, DP_CC_NE, unpaired);
 	dp_asm_mov_const(a, 0, DP_RCX);
 	dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
-	emit_ns(a, rt->tick_ns);
-	if (view->duration)
-		dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(view->base, view->duration + view->pushed));
+	dp_pair_ns(a, view, rt);
 }

@@ -8,13 +8,23 @@
 
 /* Time stamp into rax; changes rdx. */
 void dp_pair_now(struct dp_asm *a);
-/* With the thread's block in rsi: notes the start of a call. Changes rax, rcx, rdx, rsi and flags. */
-void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair);
-/*
- * With the block in rsi and dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: not stored), and drops
- * the entry. To `unpaired` if there is no entry. Changes rax, rcx, rdx and flags.
+/* With the thread's block in rsi, which goroutines do not need: notes the start of a call. Changes rax, rcx, rdx, rsi and flags.
  */
-void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
+void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req);
+/*
+ * With the block in rsi, as above, and dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: not stored),
+ * and drops the entry. To `unpaired` if there is no entry. Changes rax, rcx, rdx and flags.
+ */
+void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req,
                    struct dp_label unpaired);
+/* Ticks in rax to ns, into rax and to view->duration. Changes rcx, rdx and flags. */
+void dp_pair_ns(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt);
+
+/* pair_goroutine.c: the same for calls that goroutines make (request.goroutines). */
+void dp_pair_goroutine_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair);
+void dp_pair_goroutine_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair,
+                             struct dp_label unpaired);
+/* Why no goroutine can be known in this process, or NULL. */
+struct dp_error *dp_pair_goroutine_check(const struct dp_runtime *rt) DP_MUST_CHECK;
 
 #endif

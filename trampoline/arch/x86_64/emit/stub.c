@@ -219,6 +219,13 @@ static void emit_undecided(struct stub *s)
 static void emit_unpaired(struct stub *s)
 {
 	struct dp_label lost = dp_asm_label(&s->a);
+	if (s->req->goroutines) {
+		dp_asm_bind(&s->a, s->unpaired);
+		dp_agg_ask(&s->a, s->rt, s->desc, s->unwind);
+		dp_agg_lose(&s->a, s->rt, s->req, offsetof(struct dp_agg_loss, unpaired));
+		dp_asm_jmp(&s->a, s->unwind);
+		return;
+	}
 	dp_asm_bind(&s->a, s->find);
 	dp_agg_ask(&s->a, s->rt, s->desc, s->unwind);
 	dp_asm_jcc(&s->a, DP_CC_NE, lost);
@@ -239,12 +246,12 @@ static void emit_duration(struct stub *s, const struct dp_view *view)
 {
 	struct dp_asm *a = &s->a;
 	dp_pair_now(a);
-	if (s->rt->identity == DP_ID_SELF)
+	if (!s->req->goroutines && s->rt->identity == DP_ID_SELF)
 		dp_agg_block(a, s->rt, s->find);
-	else
+	else if (!s->req->goroutines)
 		dp_asm_jmp(a, s->find);
 	dp_asm_bind(a, s->known);
-	dp_pair_leave(a, view, s->rt, s->req->pair, s->unpaired);
+	dp_pair_leave(a, view, s->rt, s->req, s->unpaired);
 }
 
 /* Saves all registers at once: condition and fields find duration and number in that frame. */
@@ -427,6 +434,8 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 		return dp_error(DP_TAG_SYNTAX,
 		                "the probe's fields take %zu bytes, a record has room for %u: capture fewer or shorter fields",
 		                dp_capture_reserve(req->fields), DP_RECORD_MAX);
+	if (req->goroutines)
+		DP_TRY(dp_pair_goroutine_check(rt));
 	stub_init(&s, out, at);
 	emit_data(&s);
 	emit_out_of_line(&s);
