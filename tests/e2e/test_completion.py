@@ -29,6 +29,7 @@ class Completion(harness.Case):
         self.assertEqual(set(self.offers("dynprobe list --")), {"--pid", "--format", "--tactic", "--no-trap", "--verbose", "--help"})
         self.assertIn("--dry-run", self.offers("dynprobe --d"))
         self.assertEqual(self.offers("dynprobe --prog"), ["--program"])
+        self.assertEqual(set(self.offers("dynprobe --fol")), {"--folded", "--follow", "--follow-exec"})
         self.assertEqual(self.offers("dynprobe attach --prog"), [])
         self.assertEqual(self.offers("dynprobe list --dry"), [])
 

@@ -84,6 +84,30 @@ class Services(test_cookbook.Pages):
     def test_later(self):
         self.assertEqual([os.path.basename(path) for path in self.ask("later").rows(r'python3[\d.]*\[\d+.*sqlite3_open_v2: str\(\$rdi\)="(.*)"')], ["shop.db"])
 
+    @needs_root
+    def test_invoiced(self):
+        """Each invoice has the items 1, 2 and 3, of one price."""
+        a = self.ask("invoiced")
+        rows = {int(item): (int(n), int(of)) for n, of, item in a.rows(r"^ +(\d+) +(\d+) +[\d.]+ total  (\d)$")}
+        self.assertEqual((set(rows), len(set(rows.values()))), ({1, 2, 3}, 1), a.out)
+        started = int(re.search(r"started +(\d+) process", a.out)[1])
+        self.assertGreater(started, 1)
+        self.assertLessEqual(rows[1][0], started)
+        self.assertEqual(sum(n for n, _ in rows.values()), int(re.search(r"recorded (\d+)", a.out)[1]))
+
+    @needs_root
+    def test_callers(self):
+        rows = {name: int(n) for n, name in self.ask("callers").rows(r"^ +(\d+) open64  (\S+)$")}
+        self.assertGreater(rows["sort"], 0)
+        self.assertLessEqual(set(rows), {"sh", "sort", "tail"})
+
+    @needs_root
+    def test_one(self):
+        a = self.ask("one")
+        self.assertIn("/etc/passwd", a.rows(r'sort\[\d+.*open64: str\(\$rdi\)="(.*)"'))
+        self.assertEqual(a.rows(r"tail\[\d+.*(open64)"), [])
+        self.assertIn("started   1 process", a.out)
+
     def test_stay(self):
         a = self.ask("stay")
         left = set(a.rows(r"1 probe left in (\d+)"))

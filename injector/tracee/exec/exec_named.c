@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
-#define COMM_MAX 15u
+#define COMM_MAX  15u
+#define MOMENT_NS 100000
 
 bool dp_exec_locks_early(void)
 {
@@ -24,6 +26,29 @@ bool dp_exec_locks_early(void)
 	if (known < 0)
 		known = !uname(&u) && sscanf(u.release, "%u.%u", &major, &minor) == 2 && 1000 * major + minor < 6008;
 	return known;
+}
+
+/* The kernel has asked, but the thread does not wait yet: its call is not known. */
+static bool is_under_way(const struct dp_exec_start *start)
+{
+	struct dp_buf text;
+	dp_buf_init(&text);
+	const bool is = dp_proc_slurp(&text, "/proc/%d/task/%d/syscall", start->pid, start->tid) &&
+	                !strncmp(dp_buf_str(&text), "running", strlen("running"));
+	dp_buf_fini(&text);
+	return is;
+}
+
+/* False: it got no processor for so long. */
+static bool await_question(const struct dp_exec_start *start)
+{
+	const uint64_t until = dp_now_ns() + DP_EXEC_WAIT_NS;
+	while (is_under_way(start)) {
+		if (dp_now_ns() > until)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+	}
+	return true;
 }
 
 /* The call's path, as typed. False: it is no exec, or cannot be read. */
@@ -77,5 +102,8 @@ bool dp_exec_is_named(const struct dp_exec_start *start, const char *const *name
 	path[got > 0 ? got : 0] = '\0';
 	if (is_any(path, name, n))
 		return true;
-	return !dp_exec_locks_early() && read_name(start, &call, path) && is_any(path, name, n);
+	if (dp_exec_locks_early())
+		return false;
+	/* Rather one too many, which is seen, than one too few. */
+	return !await_question(start) || (read_name(start, &call, path) && is_any(path, name, n));
 }
