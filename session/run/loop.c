@@ -84,15 +84,20 @@ void dp_run_drain(struct dp_run *run, bool last)
 		run->trace->calls->round(run->trace->calls->run_data);
 }
 
+void dp_run_note_losses_of(const struct dp_run *run, struct dp_session *s)
+{
+	for (unsigned p = 0; p < run->trace->nprobes; p++) {
+		dp_target_loss(s->target, p, &s->loss[p]);
+		dp_pending_loss(s, p, &s->loss[p]);
+		if (s->answers)
+			dp_session_aggs_loss(s, p);
+	}
+}
+
 void dp_run_note_losses(struct dp_run *run)
 {
 	for (size_t i = 0; i < run->nsessions; i++)
-		for (unsigned p = 0; p < run->trace->nprobes; p++) {
-			dp_target_loss(run->session[i]->target, p, &run->session[i]->loss[p]);
-			dp_pending_loss(run->session[i], p, &run->session[i]->loss[p]);
-			if (run->session[i]->answers)
-				dp_session_aggs_loss(run->session[i], p);
-		}
+		dp_run_note_losses_of(run, run->session[i]);
 }
 
 uint64_t dp_run_lost(const struct dp_run *run)

@@ -118,6 +118,8 @@ void dp_past_take(struct dp_run *run, size_t k)
 	struct dp_past *p = past(run);
 	dp_error_destroy(dp_session_remove(s)); /* the process has gone, or executes another program */
 	dp_session_sweep(s, dp_run_must_leave, run);
+	if (s->loss && !dp_run_has_all(run)) /* its fork children hit until they were cleaned */
+		dp_run_note_losses_of(run, s);
 	dp_rows_keep(run, k);
 	dp_snapshots_part(run, s);
 	for (size_t i = 0; p && s->place && i < p->nprobes; i++)

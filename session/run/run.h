@@ -92,6 +92,7 @@ void dp_run_rest(struct dp_run *run);
 bool dp_run_has_all(const struct dp_run *run);
 /* Reads the targets' loss counters. */
 void dp_run_note_losses(struct dp_run *run);
+void dp_run_note_losses_of(const struct dp_run *run, struct dp_session *s);
 /* The sum of lost hits, as last read. */
 uint64_t dp_run_lost(const struct dp_run *run);
 /* Passes the caller a line that goes between the events. */
