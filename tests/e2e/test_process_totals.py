@@ -5,9 +5,8 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
-from harness import FULL, NOBODY, OWN_FAILURE, Case, environment, main, maps, needs_root, status, target_path, tool, wait_until
+from harness import FULL, NOBODY, OWN_FAILURE, Case, long_form, main, maps, needs_root, status, target_path, tool, wait_until
 from test_program import Program as Programs
 from test_program import called, recorded
 
@@ -148,6 +147,15 @@ class Program(Totals):
         self.assertLess(after[2], 2 * before[2] + 1048576, "KiB")
         self.assertEqual(self.only(self.finish(p))["hits"], 20 + SHORT)
 
+    @long_form
+    def test_more_keys_than_there_is_room_for_are_counted(self):
+        """No process has more keys than it can count, but all together do."""
+        r, truth = self.aggregate("--count", "--by", "pid * 100000 + arg0", n=100, calls=4000)
+        hits, s = sum(x["hits"] for x in r.answers), r.summary
+        self.assertGreater(s["lost"]["crowded"], 0)
+        self.assertEqual((hits, hits + s["lost"]["crowded"]), (s["recorded"], sum(truth.values())), str(s))
+        self.assertEqual(s["lost"]["total"], s["lost"]["crowded"])
+
     def test_number_of_hits_ends_it(self):
         p = self.watch("--count", "-n", 7)
         self.starts("fork", 5, self.started, 3)
@@ -172,6 +180,20 @@ class Program(Totals):
         got, _ = self.starts("fork", 1, self.started, 3)
         self.assertEqual(got, {0: 1}, "it goes on")
         self.assert_refused(self.finish(p, None), "DP-NO-VARIABLE", "no_such_variable")
+
+
+@needs_root
+class Killed(Totals):
+    def test_killed_tool_leaves_nobody_stuck(self):
+        for n in (1, 4, 9):
+            p = self.watch("--count", "--by", "pid", "--interval", "10ms")
+            t = self.target("starter", "fork", 20, self.started, 3)
+            wait_until(lambda: len(set(re.findall(r'"key":(\d+)', self.said(p)))) >= n or t.process.poll() is not None, what="rows")  # noqa: B023
+            p.kill()
+            p.wait()
+            self.assertEqual(t.process.wait(60), 0)
+            self.assertIn("STATUS 0 20", t.output())
+            self.assertEqual(len(called(t.output())), 20)
 
 
 @needs_root
