@@ -317,11 +317,10 @@ struct dp_park {
 	uint64_t serial;
 	/* The hit. */
 	uint64_t id;
-	uint32_t tid; /* in its own pid namespace */
+	uint32_t tid;      /* in its own pid namespace */
 	uint32_t probe;
 	struct dp_regs regs;
-	uint32_t process; /* as in struct dp_agent: of the thread that waits */
-	uint32_t reserved;
+	uint64_t process;  /* of the thread that waits, as in struct dp_agent */
 };
 
 struct dp_follow { /* what a fork child needs to join */
@@ -330,7 +329,7 @@ struct dp_follow { /* what a fork child needs to join */
 	uint32_t processes; /* how many have joined */
 	uint32_t identity;  /* as in struct dp_agent, as are the next two */
 	uint32_t tid_offset;
-	uint32_t parks; /* 1: their hits wait for snapshots, too */
+	uint32_t parks;     /* 1: their hits wait for snapshots, too */
 	uint64_t unwind;
 };
 

@@ -133,7 +133,7 @@ void dp_agent_park(struct dp_capture *capture, const struct dp_op *op)
 {
 	const struct dp_agent *agent = (const struct dp_agent *)(uintptr_t)capture->desc->agent;
 	struct dp_control *control = dp_agent_control(agent);
-	const struct dp_parked who = {.probe = capture->desc->probe, .pid = agent->pid, .process = (uint32_t)agent->process};
+	const struct dp_parked who = {.probe = capture->desc->probe, .pid = agent->pid, .process = agent->process};
 	const uint64_t live = DP_LOAD(&agent->live);
 	uint64_t id = 0;
 

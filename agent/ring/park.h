@@ -7,7 +7,8 @@
 
 struct dp_parked { /* who waits */
 	uint32_t probe;
-	uint32_t pid, process; /* as in struct dp_agent */
+	uint32_t pid; /* this and the following as in struct dp_agent */
+	uint64_t process;
 };
 /*
  * Waits until the tool has taken a snapshot with this thread at `regs`. Returns its id, or 0 if there is none (limits, another

@@ -165,9 +165,9 @@ static bool is_gone(struct dp_target *t, pid_t pid, uint32_t ns_tid)
 }
 
 /* The process of the thread that waits. 0: not known yet; -1: it has ended. */
-static pid_t process_of(struct dp_target *t, uint32_t process)
+static pid_t process_of(struct dp_target *t, uint64_t process)
 {
-	return process ? dp_followers_pid(t, process) : t->process.pid;
+	return process ? dp_followers_pid(t, (uint32_t)process) : t->process.pid;
 }
 
 /* Checks the first thread, and each of the others in turn. */
