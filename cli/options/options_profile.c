@@ -11,7 +11,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	        : a->what & ~DP_AGG_COUNT             ? "--hist, --sum, --avg, --min and --max"
 	        : a->slower_ns                        ? "--slower-than"
 	        : a->interval_ns                      ? "--interval"
-	        : a->by && strcmp(a->by, "backtrace") ? "--by with anything but backtrace"
+	        : a->by && strcmp(a->by, "backtrace") && strcmp(a->by, "pid") ? "--by with anything but backtrace and pid"
 	        : o->trace.pending                    ? "--pending"
 	        : o->trace.follow                     ? "--follow"
 	        : o->trace.dry_run                    ? "--dry-run"
@@ -26,15 +26,16 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	                : NULL;
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
-	if (o->trace.npids > 1)
-		return dp_error(DP_TAG_USAGE, "--profile takes one process: run one dynprobe for each");
+	if (a->folded && a->by && !strcmp(a->by, "pid"))
+		return dp_error(DP_TAG_USAGE, "--folded needs stacks: --by pid has none");
 	if (a->by || a->folded || a->top)
 		a->what = DP_AGG_COUNT;
 	if (!a->what)
 		return NULL;
 	if (o->format == DP_FORMAT_CTF || o->record)
 		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf");
-	a->by = "backtrace";
+	if (!a->by)
+		a->by = "backtrace";
 	o->no_record = true;
 	return NULL;
 }

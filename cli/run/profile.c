@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -17,6 +18,11 @@
 #define ROUND_MS 10
 #define WAIT_MS  1000
 
+struct sampled { /* one process */
+	struct dp_sampler s;
+	bool ended;
+};
+
 struct profile {
 	const struct dp_options *o;
 	struct dp_trace_spec shown; /* the one event class, as the outputs take it */
@@ -24,7 +30,9 @@ struct profile {
 	struct dp_typed typed;
 	struct dp_sampled_command command;
 	int signal_fd;
-	struct dp_sampler s;
+	struct sampled *item;
+	size_t n, failed;    /* failed: processes that are not sampled */
+	struct pollfd *wake; /* the signals, and the ends of the processes */
 	struct dp_outputs out;
 	uint64_t start_ns, end_ns;
 	const char *ended_by;
@@ -50,98 +58,240 @@ static struct dp_error *make_class(struct profile *p)
 	return dp_fields_add(&p->probe.fields, "backtrace:127");
 }
 
+static bool wants_stacks(const struct profile *p)
+{
+	return p->o->trace.asked.what && !strcmp(p->o->trace.asked.by, "backtrace");
+}
+
+static void drop_event(const struct dp_event *event, void *data)
+{
+	(void)event;
+	(void)data;
+}
+
 static struct dp_error *open_outputs(struct profile *p)
 {
 	DP_TRY(make_class(p));
-	if (p->o->trace.asked.what)
-		DP_TRY(dp_stacks_create(&p->s.stacks));
-	return dp_outputs_open(p->o, &p->shown, p->s.comm, NULL, &p->out);
+	for (size_t i = 0; i < p->n && wants_stacks(p); i++)
+		DP_TRY(dp_stacks_create(&p->item[i].s.stacks));
+	return dp_outputs_open(p->o, &p->shown, p->item[0].s.comm, NULL, &p->out);
 }
 
 static void say_what(const struct profile *p)
 {
 	if (p->o->quiet && !p->out.record_dir)
 		return;
-	fprintf(stderr, "dynprobe: sampling %d (%s) %u times a second of CPU time%s%s; Ctrl-C ends\n", p->s.pid, p->s.comm,
-	        p->o->profile_hz, p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
+	fputs("dynprobe: sampling ", stderr);
+	for (size_t i = 0; i < p->n; i++)
+		fprintf(stderr, "%s%d (%s)", i ? ", " : "", p->item[i].s.pid, p->item[i].s.comm);
+	fprintf(stderr, " %u times a second of CPU time%s%s; Ctrl-C ends\n", p->o->profile_hz,
+	        p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
 }
 
-static struct dp_error *open_process(struct profile *p)
+static void close_one(struct dp_sampler *s)
+{
+	dp_sampler_fini(s);
+	if (s->pid_fd >= 0)
+		close(s->pid_fd);
+}
+
+static struct dp_error *open_steps(const struct profile *p, struct dp_sampler *s)
+{
+	s->pid_fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+	if (s->pid_fd < 0)
+		return dp_error_sys(DP_TAG_NO_PROCESS, "process %d", s->pid);
+	DP_TRY(dp_sampler_open(s, p->o->profile_hz));
+	return s->starts ? NULL : dp_sampler_look(s);
+}
+
+static bool has(const struct profile *p, pid_t pid)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->item[i].s.pid == pid)
+			return true;
+	return false;
+}
+
+static struct dp_error *open_one(struct profile *p, pid_t pid)
+{
+	struct dp_sampler *s = &p->item[p->n].s;
+	if (has(p, pid)) /* threads of one process were named */
+		return NULL;
+	*s = (struct dp_sampler){.pid = pid,
+	                         .pid_fd = -1,
+	                         .starts = p->o->trace.command,
+	                         .event = p->o->trace.asked.what ? drop_event : on_event,
+	                         .data = p};
+	struct dp_error *err = open_steps(p, s);
+	if (err)
+		close_one(s);
+	else
+		p->n++;
+	return err;
+}
+
+/* Of several processes, those that cannot be sampled are left out. */
+static void leave_out(struct profile *p, pid_t pid, struct dp_error *err)
+{
+	p->failed++;
+	err = dp_error_wrap(err, "process %d is left out", pid);
+	dp_error_print(err, stderr);
+	dp_error_destroy(err);
+}
+
+static struct dp_error *open_running(struct profile *p)
+{
+	const struct dp_trace_spec *trace = &p->o->trace;
+	for (size_t i = 0; i < trace->npids; i++) {
+		struct dp_error *err = open_one(p, dp_samples_leader(trace->pid[i]));
+		if (err && !p->n && i + 1 == trace->npids)
+			return err;
+		if (err)
+			leave_out(p, trace->pid[i], err);
+	}
+	return NULL;
+}
+
+static struct dp_error *open_command(struct profile *p)
+{
+	const char *name = p->o->trace.command[0], *slash = strrchr(name, '/');
+	DP_TRY(open_one(p, p->command.pid));
+	/* After exec it has the name of its file. */
+	snprintf(p->item[0].s.comm, sizeof(p->item[0].s.comm), "%.15s", slash ? slash + 1 : name);
+	return NULL;
+}
+
+static struct dp_error *open_processes(struct profile *p)
 {
 	char **command = p->o->trace.command;
-	p->s = (struct dp_sampler){.pid_fd = -1, .starts = command, .most = p->o->trace.hits, .event = on_event, .data = p};
+	const size_t most = command ? 1 : p->o->trace.npids;
+	p->item = calloc(most, sizeof(*p->item));
+	p->wake = calloc(most + 1, sizeof(*p->wake));
+	if (!p->item || !p->wake)
+		return dp_error_nomem();
 	if (command)
 		DP_TRY(dp_sampled_command_start(&p->command, command)); /* before our signals are blocked */
-	p->s.pid = command ? p->command.pid : dp_samples_leader(p->o->trace.pid[0]);
 	DP_TRY(dp_signals_open(&p->signal_fd));
-	p->s.pid_fd = (int)syscall(SYS_pidfd_open, p->s.pid, 0);
-	if (p->s.pid_fd < 0)
-		return dp_error_sys(DP_TAG_NO_PROCESS, "process %d", p->s.pid);
-	DP_TRY(dp_sampler_open(&p->s, p->o->profile_hz));
-	if (!command)
-		return dp_sampler_look(&p->s);
-	/* After exec it has the name of its file. */
-	const char *slash = strrchr(command[0], '/');
-	snprintf(p->s.comm, sizeof(p->s.comm), "%.15s", slash ? slash + 1 : command[0]);
-	return NULL;
+	return command ? open_command(p) : open_running(p);
 }
 
 static struct dp_error *begin(struct profile *p)
 {
-	DP_TRY(open_process(p));
+	DP_TRY(open_processes(p));
 	DP_TRY(open_outputs(p)); /* the command must not run before its samples can be kept */
 	if (p->o->trace.command)
 		DP_TRY(dp_sampled_command_go(&p->command, p->o->trace.command[0]));
 	p->gone_on = p->o->trace.command;
 	say_what(p);
-	return p->gone_on ? dp_sampler_look(&p->s) : NULL;
+	return p->gone_on ? dp_sampler_look(&p->item[0].s) : NULL;
 }
 
+static uint64_t taken(const struct profile *p)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < p->n; i++)
+		sum += p->item[i].s.taken;
+	return sum;
+}
+
+/* Notes which processes have ended. Their last samples are still to be read. */
 static void wait_round(struct profile *p)
 {
-	struct pollfd fd[2] = {{.fd = p->signal_fd, .events = POLLIN}, {.fd = p->s.pid_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
-	poll(fd, 2, ROUND_MS);
-	if (fd[0].revents && read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+	size_t alive = 0;
+	p->wake[0] = (struct pollfd){.fd = p->signal_fd, .events = POLLIN};
+	for (size_t i = 0; i < p->n; i++)
+		p->wake[i + 1] = (struct pollfd){.fd = p->item[i].ended ? -1 : p->item[i].s.pid_fd, .events = POLLIN};
+	poll(p->wake, p->n + 1, ROUND_MS);
+	for (size_t i = 0; i < p->n; i++) {
+		p->item[i].ended |= p->wake[i + 1].revents != 0;
+		alive += !p->item[i].ended;
+	}
+	if (p->wake[0].revents && read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		p->ended_by = "interrupt";
-	else if (fd[1].revents)
+	else if (!alive)
 		p->ended_by = "target exited";
 	else if (p->o->trace.duration_ns && dp_now_ns() - p->start_ns >= p->o->trace.duration_ns)
 		p->ended_by = "duration";
 }
 
+/* -n is the number of all samples. */
+static void drain(struct profile *p)
+{
+	const uint64_t most = p->o->trace.hits;
+	for (size_t i = 0; i < p->n; i++) {
+		struct dp_sampler *s = &p->item[i].s;
+		const uint64_t others = taken(p) - s->taken;
+		if (most && others >= most)
+			continue;
+		s->most = most ? most - others : 0;
+		dp_sampler_drain(s);
+	}
+	if (most && taken(p) >= most)
+		p->ended_by = "hits";
+}
+
+static void sum_stats(const struct profile *p, struct dp_samples_stats *ret)
+{
+	*ret = (struct dp_samples_stats){0};
+	for (size_t i = 0; i < p->n; i++) {
+		struct dp_samples_stats one;
+		dp_samples_stats(p->item[i].s.samples, &one);
+		ret->lost += one.lost;
+		ret->throttled += one.throttled;
+		ret->foreign += one.foreign;
+		ret->children += one.children;
+		ret->user_only |= one.user_only;
+	}
+}
+
+static struct dp_error *start(struct profile *p)
+{
+	for (size_t i = 0; i < p->n && !p->o->trace.command; i++)
+		DP_TRY(dp_samples_start(p->item[i].s.samples));
+	return NULL;
+}
+
+static void stop(struct profile *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		dp_samples_stop(p->item[i].s.samples);
+}
+
 static struct dp_error *loop(struct profile *p)
 {
 	p->start_ns = dp_now_ns();
-	if (!p->o->trace.command)
-		DP_TRY(dp_samples_start(p->s.samples));
+	DP_TRY(start(p));
 	while (!p->ended_by) {
 		wait_round(p);
-		dp_sampler_drain(&p->s);
-		if (dp_sampler_has_all(&p->s))
-			p->ended_by = "hits";
+		drain(p);
 		DP_TRY(dp_outputs_flush(&p->out, 0));
 	}
-	dp_samples_stop(p->s.samples);
+	stop(p);
 	p->end_ns = dp_now_ns();
-	dp_sampler_drain(&p->s);
+	const char *why = p->ended_by;
+	drain(p);
+	p->ended_by = why;
 	struct dp_samples_stats stats;
-	dp_samples_stats(p->s.samples, &stats);
+	sum_stats(p, &stats);
 	return dp_outputs_flush(&p->out, stats.lost);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
 
-static void report_json(const struct profile *p, const struct dp_samples_stats *s, double seconds)
+static void report_json(const struct profile *p, const struct dp_sampler *sampler, double seconds)
 {
+	struct dp_samples_stats s;
+	dp_samples_stats(sampler->samples, &s);
 	fprintf(p->out.file,
 	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":%llu,"
 	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"stale\":%llu,\"unnamed\":%llu,"
 	        "\"children\":%llu,\"user_only\":%s,\"ended_by\":\"%s\"}\n",
-	        p->s.pid, p->o->profile_hz, seconds, (unsigned long long)p->s.taken, (unsigned long long)s->lost,
-	        (unsigned long long)s->throttled, (unsigned long long)s->foreign, (unsigned long long)p->s.cut,
-	        (unsigned long long)p->s.crowded, (unsigned long long)p->s.stale, (unsigned long long)dp_sampler_unnamed(&p->s),
-	        (unsigned long long)s->children, s->user_only ? "true" : "false", p->ended_by);
+	        sampler->pid, p->o->profile_hz, seconds, (unsigned long long)sampler->taken, (unsigned long long)s.lost,
+	        (unsigned long long)s.throttled, (unsigned long long)s.foreign, (unsigned long long)sampler->cut,
+	        (unsigned long long)sampler->crowded, (unsigned long long)sampler->stale,
+	        (unsigned long long)dp_sampler_unnamed(sampler), (unsigned long long)s.children, s.user_only ? "true" : "false",
+	        p->ended_by);
 }
 
 static void put_count(uint64_t n, const char *what)
@@ -150,50 +300,96 @@ static void put_count(uint64_t n, const char *what)
 		fprintf(stderr, ", %llu %s", (unsigned long long)n, what);
 }
 
-static void report_text(const struct profile *p, const struct dp_samples_stats *s, double seconds)
+static void report_text(const struct profile *p, double seconds)
 {
-	fprintf(stderr, "dynprobe: %llu samples in %.3f s", (unsigned long long)p->s.taken, seconds);
-	put_count(s->lost, "lost (the rings were full)");
-	put_count(s->throttled, "times throttled by the kernel");
-	put_count(s->foreign, "without a 64-bit context");
-	put_count(p->s.cut, "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
-	put_count(p->s.crowded, "not counted (too many different stacks)");
-	put_count(p->s.stale, "of code mapped since the last look (names may be outdated)");
-	put_count(dp_sampler_unnamed(&p->s), "without names (their code was gone)");
-	put_count(s->children, "child processes not sampled");
-	fprintf(stderr, "; %s%s\n", p->ended_by, s->user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
+	struct dp_samples_stats s;
+	struct dp_sampler all = {0};
+	uint64_t unnamed = 0;
+	sum_stats(p, &s);
+	for (size_t i = 0; i < p->n; i++) {
+		all.cut += p->item[i].s.cut;
+		all.crowded += p->item[i].s.crowded;
+		all.stale += p->item[i].s.stale;
+		unnamed += dp_sampler_unnamed(&p->item[i].s);
+	}
+	fprintf(stderr, "dynprobe: %llu samples", (unsigned long long)taken(p));
+	if (p->n > 1)
+		fprintf(stderr, " of %zu processes", p->n);
+	fprintf(stderr, " in %.3f s", seconds);
+	put_count(s.lost, "lost (the rings were full)");
+	put_count(s.throttled, "times throttled by the kernel");
+	put_count(s.foreign, "without a 64-bit context");
+	put_count(all.cut, "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
+	put_count(all.crowded, "not counted (too many different stacks)");
+	put_count(all.stale, "of code mapped since the last look (names may be outdated)");
+	put_count(unnamed, "without names (their code was gone)");
+	put_count(s.children, "child processes not sampled");
+	fprintf(stderr, "; %s%s\n", p->ended_by, s.user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
+}
+
+static void print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
+{
+	dp_aggs_print(p->o,
+	              &(struct dp_aggs_shown){.what = DP_AGG_COUNT,
+	                                      .by = p->o->trace.asked.by,
+	                                      .top = p->o->trace.asked.top,
+	                                      .seconds = seconds,
+	                                      .row = row,
+	                                      .n = n},
+	              p->out.file);
 }
 
 static struct dp_error *show_stacks(const struct profile *p, double seconds)
 {
 	struct dp_stack_rows rows;
-	DP_TRY(dp_stacks_rows(p->s.stacks, &p->s.images, p->s.pid, &rows));
-	dp_aggs_print(p->o,
-	              &(struct dp_aggs_shown){.what = DP_AGG_COUNT,
-	                                      .by = "backtrace",
-	                                      .top = p->o->trace.asked.top,
-	                                      .seconds = seconds,
-	                                      .row = rows.row,
-	                                      .n = rows.n},
-	              p->out.file);
+	dp_auto_free struct dp_stacks_of *of = calloc(p->n, sizeof(*of));
+	for (size_t i = 0; of && i < p->n; i++)
+		of[i] = (struct dp_stacks_of){p->item[i].s.stacks, &p->item[i].s.images};
+	if (!of)
+		return dp_error_nomem();
+	DP_TRY(dp_stacks_rows(of, p->n, p->n > 1 ? 0 : p->item[0].s.pid, &rows));
+	print_rows(p, seconds, rows.row, rows.n);
 	dp_stack_rows_fini(&rows);
 	return NULL;
+}
+
+static struct dp_error *show_pids(const struct profile *p, double seconds)
+{
+	dp_auto_free struct dp_agg_row *row = calloc(p->n, sizeof(*row));
+	for (size_t i = 0; row && i < p->n; i++) {
+		const struct dp_sampler *s = &p->item[i].s;
+		row[i] = (struct dp_agg_row){.name = "profile",
+		                             .pid = s->pid,
+		                             .keyed = true,
+		                             .key = (uint64_t)s->pid,
+		                             .cells = &s->taken,
+		                             .hits = s->taken};
+	}
+	if (!row)
+		return dp_error_nomem();
+	dp_aggs_sort(row, p->n, DP_RANK_HITS);
+	print_rows(p, seconds, row, p->n);
+	return NULL;
+}
+
+static struct dp_error *show_table(const struct profile *p, double seconds)
+{
+	if (!p->o->trace.asked.what)
+		return NULL;
+	return wants_stacks(p) ? show_stacks(p, seconds) : show_pids(p, seconds);
 }
 
 static struct dp_error *end(struct profile *p)
 {
 	const double seconds = (double)(p->end_ns - p->start_ns) / 1e9;
-	struct dp_samples_stats stats;
-	dp_samples_stats(p->s.samples, &stats);
 	DP_TRY(dp_outputs_end(&p->out));
-	if (p->s.stacks)
-		DP_TRY(show_stacks(p, seconds));
-	if (p->o->format == DP_FORMAT_JSON)
-		report_json(p, &stats, seconds);
+	DP_TRY(show_table(p, seconds));
+	for (size_t i = 0; i < p->n && p->o->format == DP_FORMAT_JSON; i++)
+		report_json(p, &p->item[i].s, seconds);
 	struct dp_error *err = fflush(p->out.file)   ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
 	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "some samples could not be written")
 	                                             : NULL;
-	report_text(p, &stats, seconds);
+	report_text(p, seconds);
 	return err;
 }
 
@@ -201,11 +397,12 @@ static void fini(struct profile *p)
 {
 	dp_error_destroy(dp_outputs_end(&p->out));
 	dp_outputs_fini(&p->out);
-	dp_sampler_fini(&p->s);
+	for (size_t i = 0; i < p->n; i++)
+		close_one(&p->item[i].s);
+	free(p->item);
+	free(p->wake);
 	dp_sampled_command_fini(&p->command);
 	dp_probe_fini(&p->probe);
-	if (p->s.pid_fd >= 0)
-		close(p->s.pid_fd);
 	if (p->signal_fd >= 0)
 		close(p->signal_fd);
 }
@@ -213,41 +410,41 @@ static void fini(struct profile *p)
 /* The command's own status, as in a run with probes. A signal ends the wait, and the command goes on. */
 static int status_of_command(const struct profile *p)
 {
-	struct pollfd fd[2] = {{.fd = p->s.pid_fd, .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
 	int status;
 	pid_t ended;
 	if (!p->gone_on)
 		return 0;
-	while (!(ended = waitpid(p->s.pid, &status, WNOHANG))) {
+	struct pollfd fd[2] = {{.fd = p->item[0].s.pid_fd, .events = POLLIN}, {.fd = p->signal_fd, .events = POLLIN}};
+	while (!(ended = waitpid(p->item[0].s.pid, &status, WNOHANG))) {
 		poll(fd, 2, WAIT_MS);
 		if (read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) && info.ssi_pid)
 			return 0;
 	}
-	if (ended != p->s.pid)
+	if (ended != p->item[0].s.pid)
 		return 0;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int dp_profile(const struct dp_options *options)
 {
-	struct profile p = {.o = options, .command = {.go = -1, .told = -1}, .s = {.pid_fd = -1}, .signal_fd = -1};
+	struct profile p = {.o = options, .command = {.go = -1, .told = -1}, .signal_fd = -1};
 	struct dp_error *err = begin(&p);
 	if (!err)
 		err = loop(&p);
 	if (!err)
 		err = end(&p);
-	int status = !err                      ? 0
+	int status = !err                      ? (p.failed ? DP_EXIT_PARTIAL : 0)
 	             : err->tag != DP_TAG_EXEC ? DP_EXIT_FAILURE
 	             : err->sys == ENOENT      ? DP_EXIT_NOT_FOUND
 	                                       : DP_EXIT_CANNOT_RUN;
 	dp_error_print(err, stderr);
-	if (err && p.s.samples)
-		dp_samples_stop(p.s.samples);
+	if (err)
+		stop(&p);
 	if (err && err->tag == DP_TAG_EXEC)
 		dp_outputs_discard(&p.out);
 	const int of_command = status_of_command(&p);
-	if (!err)
+	if (!err && options->trace.command)
 		status = of_command;
 	dp_error_destroy(err);
 	fini(&p);

@@ -136,14 +136,14 @@ static uint64_t start_of(struct dp_image *image, dp_addr pc)
 	return dp_image_generated_at(image, pc, &n, &file) ? n.start : 0;
 }
 
-uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t frame, bool exact)
+uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t frame, bool exact, bool several)
 {
 	struct dp_image *image = dp_images_get(s, number);
 	const uint64_t pc = dp_frame_pc(frame), found = start_of(image, dp_addr_of(pc - !exact)), start = found ? found : pc;
 	const struct dp_map *m =
-	        s->n > 1 ? code_at(image, start) : NULL; /* with several images, the file's offset identifies it */
+	        s->n > 1 || several ? code_at(image, start) : NULL; /* with several images, the file's offset identifies it */
 	if (!m || m->path[0] != '/')
-		return start;
+		return several ? mix(start, (uintptr_t)s) : start;
 	uint64_t h = mix(m->inode, start - m->start.v + m->offset);
 	for (const char *c = m->path; *c; c++)
 		h = mix(h, (uint8_t)*c);

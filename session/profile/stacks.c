@@ -140,7 +140,8 @@ static int by_hits(const void *x, const void *y)
 
 struct dp_merged_stack {
 	uint64_t *functions;       /* owned */
-	const struct stack *stack; /* the stack with most hits */
+	const struct stack *stack;      /* the stack with most hits */
+	const struct dp_images *images; /* of its process */
 	uint64_t hits;
 };
 
@@ -156,18 +157,18 @@ static int by_functions(const void *x, const void *y)
 }
 
 /* All stacks, with the functions that their frames are in. False: out of memory. */
-static bool collect(const struct dp_stacks *s, const struct dp_images *images, struct dp_merged_stack *ret, size_t *n)
+static bool collect(const struct dp_stacks_of *of, bool several, struct dp_merged_stack *ret, size_t *n)
 {
-	for (size_t i = 0; i < s->nslots; i++) {
-		const struct stack *stack = &s->slot[i];
+	for (size_t i = 0; i < of->stacks->nslots; i++) {
+		const struct stack *stack = &of->stacks->slot[i];
 		if (!stack->pc)
 			continue;
 		uint64_t *functions = malloc(stack->n * sizeof(*functions) + 1);
 		if (!functions)
 			return false;
 		for (size_t k = 0; k < stack->n; k++)
-			functions[k] = dp_images_function(images, stack->image, stack->pc[k], !k);
-		ret[(*n)++] = (struct dp_merged_stack){functions, stack, stack->hits};
+			functions[k] = dp_images_function(of->images, stack->image, stack->pc[k], !k, several);
+		ret[(*n)++] = (struct dp_merged_stack){functions, stack, of->images, stack->hits};
 	}
 	return true;
 }
@@ -183,14 +184,16 @@ static size_t merge(struct dp_merged_stack *m, size_t n)
 			continue;
 		}
 		m[kept - 1].hits += m[i].hits;
-		if (m[i].stack->hits > m[kept - 1].stack->hits)
+		if (m[i].stack->hits > m[kept - 1].stack->hits) {
 			m[kept - 1].stack = m[i].stack;
+			m[kept - 1].images = m[i].images;
+		}
 		free(m[i].functions);
 	}
 	return kept;
 }
 
-static struct dp_agg_row row_of(const struct dp_merged_stack *m, const struct dp_images *images, pid_t pid)
+static struct dp_agg_row row_of(const struct dp_merged_stack *m, pid_t pid)
 {
 	const struct stack *stack = m->stack;
 	const bool cut = stack->n && !stack->pc[stack->n - 1];
@@ -201,23 +204,28 @@ static struct dp_agg_row row_of(const struct dp_merged_stack *m, const struct dp
 	        .keyed = true,
 	        .frames = stack->pc,
 	        .nframes = (unsigned)stack->n - cut,
-	        .image = dp_images_get(images, stack->image),
+	        .image = dp_images_get(m->images, stack->image),
 	        .cells = &m->hits,
 	        .hits = m->hits,
 	};
 }
 
-struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_images *images, pid_t pid, struct dp_stack_rows *ret)
+struct dp_error *dp_stacks_rows(const struct dp_stacks_of *of, size_t n, pid_t pid, struct dp_stack_rows *ret)
 {
-	*ret = (struct dp_stack_rows){.row = calloc(s->n + 1, sizeof(*ret->row)),
-	                              .merged = calloc(s->n + 1, sizeof(*ret->merged))};
-	if (!ret->row || !ret->merged || !collect(s, images, ret->merged, &ret->n)) {
+	size_t most = 1;
+	for (size_t i = 0; i < n; i++)
+		most += of[i].stacks->n;
+	*ret = (struct dp_stack_rows){.row = calloc(most, sizeof(*ret->row)), .merged = calloc(most, sizeof(*ret->merged))};
+	bool done = ret->row && ret->merged;
+	for (size_t i = 0; i < n && done; i++)
+		done = collect(&of[i], n > 1, ret->merged, &ret->n);
+	if (!done) {
 		dp_stack_rows_fini(ret);
 		return dp_error_nomem();
 	}
 	ret->n = merge(ret->merged, ret->n);
 	for (size_t i = 0; i < ret->n; i++)
-		ret->row[i] = row_of(&ret->merged[i], images, pid);
+		ret->row[i] = row_of(&ret->merged[i], pid);
 	qsort(ret->row, ret->n, sizeof(*ret->row), by_hits);
 	return NULL;
 }

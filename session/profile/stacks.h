@@ -20,15 +20,21 @@ void dp_stacks_retire(struct dp_stacks *s, uint32_t old, const struct dp_image *
 uint64_t dp_stacks_unnamed(const struct dp_stacks *s);
 struct dp_stacks *dp_stacks_destroy(struct dp_stacks *s);
 
-/* The stacks as rows, most samples first; stacks of the same functions share a row. Refers to `s` and `images`. */
+/*
+ * The stacks of some processes as rows, most samples first; stacks of the same functions share a row. Refers to them and their
+ * images.
+ */
+struct dp_stacks_of { /* one process */
+	const struct dp_stacks *stacks;
+	const struct dp_images *images;
+};
 struct dp_stack_rows {
 	struct dp_agg_row *row;
 	size_t n;
 	struct dp_merged_stack *merged;
 };
-/* After an error there is nothing to free. */
-struct dp_error *dp_stacks_rows(const struct dp_stacks *s, const struct dp_images *images, pid_t pid,
-                                struct dp_stack_rows *ret) DP_MUST_CHECK;
+/* `pid`: 0 of several. After an error there is nothing to free. */
+struct dp_error *dp_stacks_rows(const struct dp_stacks_of *of, size_t n, pid_t pid, struct dp_stack_rows *ret) DP_MUST_CHECK;
 void dp_stack_rows_fini(struct dp_stack_rows *rows);
 
 #endif

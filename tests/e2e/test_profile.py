@@ -42,6 +42,44 @@ class Profile(Case):
         self.assertEqual(len(r.events), s["samples"])
         self.assert_result_ok(t)
 
+    def test_several_processes_have_one_table_and_one_that_has_ended_costs_nothing(self):
+        a, b, dead = (self.target("spin") for _ in range(3))
+        dead.process.kill()
+        dead.process.wait()
+        args = ("--pid", f"{a.pid},{dead.pid},{b.pid}", "--profile", HZ, "-n", 200)
+        r = self.dynprobe(*args)
+        self.assert_ok(r, status=harness.EXIT_PARTIAL)
+        self.assertRegex(r.err, rf"process {dead.pid} is left out \[DP-NO-PROCESS\]")
+        counts = {x["pid"]: x["samples"] for x in r.lines if x["type"] == "profile"}
+        self.assertEqual(set(counts), {a.pid, b.pid})
+        self.assertEqual(sum(counts.values()), 200)
+        self.assertEqual({pid: len([e for e in r.events if e["pid"] == pid]) for pid in counts}, counts)
+        r = self.dynprobe(*args, "--by", "pid")
+        counts = {x["pid"]: x["samples"] for x in r.lines if x["type"] == "profile"}
+        self.assertEqual({x["key"]: x["hits"] for x in r.answers}, counts)
+        self.assertEqual(sum(counts.values()), 200)
+        r = self.dynprobe(*args, "--by", "backtrace")
+        chains = [tuple(functions(x["stack"])) for x in r.answers]
+        self.assertEqual(sum(x["hits"] for x in r.answers), 200)
+        self.assertEqual({x["pid"] for x in r.answers}, {None})
+        self.assertEqual([chains.count(c) for c in chains if c[0] == "foo"], [1], chains)
+        for t in a, b:
+            self.assert_result_ok(t)
+
+    def test_several_processes_end_with_the_last(self):
+        a, b = (self.target("spin") for _ in range(2))
+        p = self.start("--pid", f"{a.pid},{b.pid}", "--profile", HZ)
+        harness.wait_until(lambda: p.poll() is not None or os.path.exists(p.events), what="the events' file")
+        self.await_events(p, "profile", 20)
+        self.assert_result_ok(a)
+        of_b = lambda: self.said(p).count(f'"pid":{b.pid},')
+        before = of_b()
+        harness.wait_until(lambda: of_b() > before + 20, what="samples after one has ended")
+        self.assert_result_ok(b)
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assertEqual({x["ended_by"] for x in r.lines if x["type"] == "profile"}, {"target exited"})
+
     def test_nothing_in_the_process_changes_and_another_tracer_may_be_there(self):
         t = self.target("spin")
         before = harness.State(t.pid)
