@@ -20,6 +20,11 @@ struct dp_recording_group { /* one group of probes with the ring sink */
 	bool served;
 };
 
+struct dp_recording_class {
+	const char *base; /* the probe's name; the class's is unique */
+	size_t user;      /* the last process that has one */
+};
+
 struct dp_recording_process {
 	struct dp_residents *left;
 	const char *ended_by;    /* NULL while it is read */
@@ -31,11 +36,8 @@ struct dp_recording {
 	size_t nprocesses;
 	struct dp_recording_group *group; /* those of one process are neighbours */
 	size_t ngroups;
-	struct dp_trace_spec classes; /* event classes */
-	struct dp_recording_class {   /* more of each of them */
-		const char *base;     /* the probe's name; the class's is unique */
-		size_t user;          /* the last process that has one */
-	} * class;
+	struct dp_trace_spec classes;                            /* event classes */
+	struct dp_recording_class *class;                        /* more of each of them */
 	size_t next;                                             /* where the search for a class begins */
 	uint64_t most;                                           /* maximum number of events; 0: no limit */
 	void (*event)(const struct dp_event *event, void *data); /* called in time order; set by the caller */
