@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import armed, cpu_ticks, main, needs_root, status, target_path, wait_until
+from harness import FULL, armed, cpu_ticks, main, needs_root, status, target_path, tool, wait_until
 from test_follow import Families, called, children, lost, recorded
 
 TRAP = ("--tactic", "trap")
@@ -213,6 +213,17 @@ class Traps(Families):
             self.assertEqual({pid: n for pid, n in recorded(r).items() if pid in calls}, calls, str(r))
             self.assertEqual(sorted(n for pid, n in recorded(r).items() if pid not in calls), [1, 1], "the victims")
             self.assertEqual(lost(r), 0, str(r.summary))
+
+    def test_children_forked_in_the_middle_of_a_trap_or_a_load_that_faults(self):
+        for words in (("-t", "regs", *TRAP), ("-t", "long:nothing:16"), ("-t", "long:nothing:16", *TRAP), ("--count", "--by", "backtrace", *TRAP)):
+            with self.subTest(words):
+                t = self.target("handler_forks", 3000 if FULL else 600)
+                self.finish_quietly("--pid", t.pid, "--follow", "--function", "foo", "-q", "-d", 1, *words)
+                self.assertEqual(t.process.wait(60), 0, t.output())
+
+    def finish_quietly(self, *args):
+        events = () if "--count" in args else ("--no-record", "-f", "json", "-o", "/dev/null")
+        tool(*args, *events, status=0)
 
     @needs_root
     def test_programs_that_children_execute(self):
