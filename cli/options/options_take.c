@@ -209,8 +209,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
         {"follow", 0, NULL,
-         "fork children record too, and their children, and (as root) the programs that they execute; the run ends when the last "
-         "of them has ended",
+         "fork children record too, and their children, and as root the programs that they execute; the run ends with the last "
+         "of them",
          V(RUN), FLAG(trace.follow)},
         {"follow-exec", 0, "PATH|NAME", "with --follow: of the programs that they execute, probe only this one; repeatable",
          V(RUN), NAMES(trace.follow_exec)},
