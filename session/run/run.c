@@ -76,13 +76,7 @@ static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
 	if (run->expanded.trace.probe)
 		return NULL;
 	struct dp_error *err = dp_expand(run->trace, dp_target_image(s->target), &run->expanded);
-	if (!err || !s->partial || err->tag == DP_TAG_INTERRUPTED)
-		return err;
-	return dp_error_wrap(
-	        err,
-	        "--follow looks up returns and patterns in the first program, %s (%d): where another one has them, name "
-	        "that one, with --program",
-	        dp_target_comm(s->target), dp_target_pid(s->target));
+	return err && s->partial && err->tag != DP_TAG_INTERRUPTED ? dp_starts_expand(run, s, err) : err;
 }
 
 static struct dp_error *expand(struct dp_run *run)

@@ -45,6 +45,13 @@ static struct dp_error *add_path(struct dp_starts *s, const char *path)
 	return s->path[s->npaths] ? (s->npaths++, NULL) : dp_error_nomem();
 }
 
+static void free_paths(struct dp_starts *s)
+{
+	for (size_t i = 0; i < s->npaths; i++)
+		free(s->path[i]);
+	free(s->path);
+}
+
 /* All files of that name in PATH: another process may have another order. */
 static struct dp_error *search(struct dp_starts *s, const char *name)
 {
@@ -164,6 +171,34 @@ struct dp_error *dp_starts_follow(struct dp_run *run)
 	dp_error_destroy(err);
 	dp_starts_fini(run);
 	return NULL;
+}
+
+static struct dp_error *expand_by(struct dp_run *run, const char *path)
+{
+	struct dp_image *image = NULL;
+	DP_TRY(dp_image_from_file(path, &image));
+	struct dp_error *err = dp_expand(run->trace, image, &run->expanded);
+	dp_image_destroy(image);
+	return err;
+}
+
+/* The files are those of the paths, and those that the names have in PATH. */
+struct dp_error *dp_starts_expand(struct dp_run *run, const struct dp_session *s, struct dp_error *why)
+{
+	struct dp_starts files = {0};
+	for (size_t i = 0; i < run->trace->follow_exec.n; i++) {
+		const char *item = run->trace->follow_exec.item[i];
+		dp_error_destroy(strchr(item, '/') ? add_path(&files, item) : search(&files, item));
+	}
+	for (size_t i = 0; i < files.npaths && !run->expanded.trace.probe; i++)
+		dp_error_destroy(expand_by(run, files.path[i]));
+	free_paths(&files);
+	if (run->expanded.trace.probe)
+		return dp_error_destroy(why);
+	return dp_error_wrap(why,
+	                     "--follow looks up patterns and returns in %d (%s): where only a program that it executes has them, "
+	                     "name that with --follow-exec PATH",
+	                     dp_target_pid(s->target), dp_target_comm(s->target));
 }
 
 void dp_starts_hold(const struct dp_run *run)
@@ -365,9 +400,7 @@ void dp_starts_fini(struct dp_run *run)
 		return;
 	dp_starts_leave(run);
 	dp_exec_tree_destroy(run->starts->tree);
-	for (size_t i = 0; i < run->starts->npaths; i++)
-		free(run->starts->path[i]);
-	free(run->starts->path);
+	free_paths(run->starts);
 	free(run->starts->name);
 	free(run->starts);
 	run->starts = NULL;

@@ -19,6 +19,11 @@ struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(st
 struct dp_error *dp_starts_follow(struct dp_run *run) DP_MUST_CHECK;
 /* After all processes have their probes: programs that they execute from now on are held until they have theirs. */
 void dp_starts_hold(const struct dp_run *run);
+/*
+ * --follow: session `s` has not what patterns and returns stand for, because of `why`, which this takes. Expands them by the
+ * files of --follow-exec.
+ */
+struct dp_error *dp_starts_expand(struct dp_run *run, const struct dp_session *s, struct dp_error *why) DP_MUST_CHECK;
 /* After resolving. */
 void dp_starts_log_absent(const struct dp_run *run);
 /* May more processes come? */

@@ -72,9 +72,14 @@ class Program(Totals):
         self.assertEqual([(x["key"], x["hits"]) for x in r.answers], [(0, 10), (1, 10)])
 
     def test_durations(self):
-        r, truth = self.aggregate("--hist", "duration", probe=("--return", "foo"))
+        family = shutil.copy(target_path("family"), self.path("family"))
+        p = self.watch("--follow", "--hist", "duration", program=family, probe=("--return", "foo"))
+        got, text = self.starts("fork", 4, family, "tree", 5, "now")
+        r = self.finish(p)
+        self.assert_ok(r)
         row = self.only(r)
-        self.assertEqual((row["hits"], sum(b["hits"] for b in row["buckets"])), (sum(truth.values()),) * 2)
+        self.assertEqual((got, len(called(text))), ({0: 4}, 28))
+        self.assertEqual((row["hits"], sum(b["hits"] for b in row["buckets"])), (sum(called(text).values()),) * 2)
 
     def test_name_and_executable(self):
         other = shutil.copy(self.started, self.path("other"))
@@ -287,6 +292,24 @@ class FollowExec(Totals):
         self.assert_ok(r)
         self.assertEqual(recorded(r), {pid: n for pid, n in called(r.out).items() if n == 700})
         self.assertEqual(r.summary["started"], 1)
+
+    def test_durations_of_a_program_that_only_a_shell_starts(self):
+        """What returns and patterns stand for is looked up in its file."""
+        family, path = target_path("family"), os.environ["PATH"]
+        command = ("sh", "-c", f"{family} tree 5 now; {self.other} 50; env {family} tree 6 now; true")
+        for only in (family,), ("/bin/true", family), ("family",):
+            for words in ("--return", "foo", "--hist", "duration"), ("--function", "fo[o]", "--count"), ("--return", "foo"):
+                try:
+                    os.environ["PATH"] = os.path.dirname(family) + ":" + path
+                    r = self.dynprobe("--follow", *(w for x in only for w in ("--follow-exec", x)), *words, "--", *command)
+                finally:
+                    os.environ["PATH"] = path
+                self.assert_ok(r)
+                hits = sum(called(r.out).values()) - 50
+                self.assertEqual((r.summary["recorded"], len(called(r.out))), (hits, 15), f"{only} {words} {r}")
+                self.assertEqual(sum(b["hits"] for x in r.answers for b in x.get("buckets", [])), hits if "--hist" in words else 0)
+        r = self.dynprobe("--follow", "--follow-exec", "/bin/true", "--return", "foo", "--", *command)
+        self.assert_refused(r, "DP-NO-SYMBOL", "--follow-exec PATH")
 
     def test_script_by_its_own_name(self):
         script = self.written("script", "#!/bin/sh\nexec 3</dev/null\n:\n")
