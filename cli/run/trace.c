@@ -60,6 +60,16 @@ static struct dp_error *install(struct dp_trace *t)
 	return NULL;
 }
 
+static const char *what_is_followed(const struct dp_trace *t)
+{
+	if (t->spec.programs.n)
+		return "";
+	if (!t->run.starts)
+		return "; programs that they execute are not probed";
+	return t->spec.follow_exec.n ? ", and of the programs that they execute those of --follow-exec"
+	                             : ", and the programs that they execute";
+}
+
 static void say_where(const struct dp_trace *t)
 {
 	if (t->spec.attach)
@@ -79,8 +89,7 @@ static void say_which(const struct dp_trace *t)
 		fprintf(stderr, "dynprobe: processes of %s%s are probed when they start\n", t->spec.programs.item[0],
 		        t->spec.programs.n > 1 ? " and the others" : "");
 	if (t->spec.follow)
-		fprintf(stderr, "dynprobe: following fork children%s\n",
-		        t->run.starts ? ", and the programs that they execute" : "; programs that they execute are not probed");
+		fprintf(stderr, "dynprobe: following fork children%s\n", what_is_followed(t));
 }
 
 static struct dp_error *open_outputs(struct dp_trace *t)
