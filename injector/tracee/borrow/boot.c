@@ -103,32 +103,47 @@ void dp_boot_build(const struct user_regs_struct *r, uint64_t sigmask, uint8_t r
 	memcpy(constants, c, sizeof(c));
 }
 
-static const uint8_t trip[] = {0xb8, 186,    0,    0,  0,       /* mov $SYS_gettid,%eax */
-                               0x0f, 0x05,                      /* syscall */
-                               0x89, 0xc7,                      /* mov %eax,%edi */
-                               0xbe, SIGURG, 0,    0,  0,       /* mov $SIGURG,%esi */
-                               0xb8, 200,    0,    0,  0,       /* mov $SYS_tkill,%eax */
-                               0x0f, 0x05,                      /* syscall */
-                               0x49, 0x89,   0xd1,              /* mov %rdx,%r9: the ABI gives the program rdx */
-                               0x31, 0xff,                      /* xor %edi,%edi */
-                               0x31, 0xf6,                      /* xor %esi,%esi */
-                               0x48, 0x8d,   0x15, 44, 0, 0, 0, /* lea no_time(%rip),%rdx */
-                               0x4c, 0x8d,   0x15, 53, 0, 0, 0, /* lea mask(%rip),%r10 */
-                               0x41, 0xb8,   8,    0,  0, 0,    /* mov $8,%r8d */
-                               0xb8, 0x0f,   1,    0,  0,       /* mov $SYS_ppoll,%eax: if the signal was blocked */
-                               0x0f, 0x05,                      /* syscall */
-                               0x4c, 0x89,   0xca,              /* mov %r9,%rdx */
-                               0xb8, 39,     0,    0,  0,       /* report: mov $SYS_getpid,%eax */
-                               0x0f, 0x05,                      /* syscall */
-                               0xff, 0x25,   0,    0,  0, 0};   /* jmp *(what follows) */
+/* Where the thread's id is in it, twice. */
+#define TRIP_PID 4u
+#define TRIP_TID 9u
+
+/* tgkill(), as raise() and abort() use it: a filter that a library installs before the program begins allows it, if any call. */
+static const uint8_t trip[] = {0x49, 0x89, 0xd1,               /* mov %rdx,%r9: the ABI gives the program rdx */
+                               0xbf, 0,    0,  0,  0,          /* mov $pid,%edi */
+                               0xbe, 0,    0,  0,  0,          /* mov $tid,%esi */
+                               0xba, DP_TRIP_SIGNAL, 0, 0, 0,  /* mov $SIGURG,%edx */
+                               0xb8, 234,  0,  0,  0,          /* mov $SYS_tgkill,%eax */
+                               0x0f, 0x05,                     /* syscall */
+                               0x31, 0xff,                     /* xor %edi,%edi */
+                               0x31, 0xf6,                     /* xor %esi,%esi */
+                               0x48, 0x8d, 0x15, 44, 0, 0, 0,  /* lea no_time(%rip),%rdx */
+                               0x4c, 0x8d, 0x15, 53, 0, 0, 0,  /* lea mask(%rip),%r10 */
+                               0x41, 0xb8, 8,  0,  0,  0,      /* mov $8,%r8d */
+                               0xb8, 0x0f, 1,  0,  0,          /* mov $SYS_ppoll,%eax: takes the signal if it was blocked */
+                               0x0f, 0x05,                     /* syscall */
+                               0x4c, 0x89, 0xca,               /* mov %r9,%rdx */
+                               0xb8, 39,   0,  0,  0,          /* report: mov $SYS_getpid,%eax */
+                               0x0f, 0x05,                     /* syscall */
+                               0xff, 0x25, 0,  0,  0,  0};     /* jmp *(what follows) */
 _Static_assert(sizeof(trip) + 4 * sizeof(uint64_t) == DP_TRIP_SIZE && DP_TRIP_CALLED + 6 == sizeof(trip),
                "the entry point, no_time and the mask follow the code");
 
-void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE])
+void dp_trip_build(uint64_t entry, pid_t tid, uint8_t ret[DP_TRIP_SIZE])
 {
 	static const uint64_t no_time[2], mask = ~(UINT64_C(1) << (DP_TRIP_SIGNAL - 1));
 	uint8_t *p = put(put(ret, trip, sizeof(trip)), &entry, sizeof(entry));
 	put(put(p, no_time, sizeof(no_time)), &mask, sizeof(mask));
+	put(ret + TRIP_PID, &tid, sizeof(tid));
+	put(ret + TRIP_TID, &tid, sizeof(tid));
+}
+
+static bool is_trip(const uint8_t *at)
+{
+	uint8_t code[sizeof(trip)];
+	memcpy(code, at, sizeof(code));
+	memset(code + TRIP_PID, 0, sizeof(pid_t));
+	memset(code + TRIP_TID, 0, sizeof(pid_t));
+	return !memcmp(code, trip, sizeof(code));
 }
 
 void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE])
@@ -136,6 +151,6 @@ void dp_boot_wipe(uint8_t tail[DP_BOOT_SIZE])
 	uint8_t *at = tail + DP_BOOT_SIZE - DP_BOOT_ROUND(DP_TRIP_SIZE);
 	if (!memcmp(tail, head, sizeof(head)))
 		memset(tail, 0, DP_BOOT_SIZE);
-	if (!memcmp(at, trip, sizeof(trip)))
+	if (is_trip(at))
 		memset(at, 0, DP_TRIP_SIZE);
 }

@@ -26,13 +26,15 @@ void dp_boot_build(const struct user_regs_struct *regs, uint64_t sigmask, uint8_
 /*
  * The launcher's code. Entered at its start, it first sends its own thread DP_TRIP_SIGNAL, which stops a traced thread whatever
  * its mask, and without a tracer is ignored by default. Entered at DP_TRIP_REPORT, it only makes a system call that a tracer can
- * stop. Then it jumps to `entry`, with rdx and rsp as they were.
+ * stop. Then it jumps to `entry`, with rdx and rsp as they were. `tid`: the first thread's, as it knows itself.
  */
-#define DP_TRIP_SIZE   103u
+#define DP_TRIP_SIZE   104u
 #define DP_TRIP_SIGNAL SIGURG
-#define DP_TRIP_REPORT 58u
-#define DP_TRIP_CALLED 65u /* offset after the system call that reports */
-void dp_trip_build(uint64_t entry, uint8_t ret[DP_TRIP_SIZE]);
+#define DP_TRIP_SENT   25u /* offset after the call that sends the signal */
+#define DP_TRIP_TAKEN  56u /* after the one that takes it if it was blocked; from here on rdx is restored */
+#define DP_TRIP_REPORT 59u
+#define DP_TRIP_CALLED 66u /* offset after the system call that reports */
+void dp_trip_build(uint64_t entry, pid_t tid, uint8_t ret[DP_TRIP_SIZE]);
 
 /*
  * Zeroes what a killed tool left of either code in the last DP_BOOT_SIZE bytes of a mapping. Zeroes are the original content:

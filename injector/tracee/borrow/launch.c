@@ -119,9 +119,9 @@ static void take_report(const struct dp_launch *l, int *sig, int *request)
 {
 	struct user_regs_struct r;
 	if (!l->signals || *sig != DP_TRIP_SIGNAL || ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0 ||
-	    r.rip - l->trip.v >= DP_TRIP_SIZE)
+	    (r.rip != l->trip.v + DP_TRIP_SENT && r.rip != l->trip.v + DP_TRIP_TAKEN))
 		return;
-	r.rip = l->trip.v + DP_TRIP_REPORT;
+	r.rip = l->trip.v + DP_TRIP_TAKEN;
 	r.orig_rax = UINT64_MAX;
 	if (ptrace(PTRACE_SETREGS, l->p.pid, NULL, &r) != 0)
 		return;
@@ -197,9 +197,9 @@ static struct dp_error *set_trip(struct dp_launch *l)
 {
 	dp_auto_free char *maps = NULL;
 	uint8_t code[DP_TRIP_SIZE];
-	l->signals = l->adopted && !is_filtered(&l->p);
+	l->signals = l->adopted && l->p.ns_pid && !is_filtered(&l->p);
 	DP_TRY(dp_process_maps(&l->p, &maps));
-	dp_trip_build(l->entry.value, code);
+	dp_trip_build(l->entry.value, l->p.ns_pid, code);
 	for (unsigned nth = 0;; nth++) {
 		if (!dp_boot_find(&l->p, maps, sizeof(code), nth, &l->trip))
 			return dp_error(DP_TAG_NO_THREAD, "the command has no %u unused bytes of executable memory",
