@@ -121,6 +121,14 @@ class Starts(Program):
         said = self.finish(p, EXIT_PARTIAL)
         self.assertIn("not emitted 9 (not enabled in the LTTng session 9)", said)
 
+    def test_rule_of_the_current_session_is_enough(self):
+        self.session("s", "dynprobe:*")
+        self.set_current("s")
+        p = self.watch()
+        calls = self.starts("fork", 3, 4)
+        self.assertIn("its rules already include", self.finish(p))
+        self.assert_all(self.events("s"), calls)
+
     def test_program_that_forks(self):
         """Children that do not execute have no LTTng of their own: their hits are counted, not recorded as their parent's."""
         self.started = shutil.copy(target_path("family"), self.path("family"))
