@@ -129,18 +129,28 @@ class Starts(Program):
         self.assertIn("its rules already include", self.finish(p))
         self.assert_all(self.events("s"), calls)
 
-    def test_program_that_forks(self):
-        """Children that do not execute have no LTTng of their own: their hits are counted, not recorded as their parent's."""
+    def check_forks(self, **env):
         self.started = shutil.copy(target_path("family"), self.path("family"))
         p = self.watch("--set-url", "file://" + self.path("t"))
-        r = subprocess.run([self.started, "tree", "20", "now"], capture_output=True, text=True, timeout=60, **self.user.popen())
+        r = subprocess.run([self.started, "tree", "20", "now"], capture_output=True, text=True, timeout=60, env=self.user.env(**env), check=True)
         calls = called(r.stdout)
         said = self.finish(p)
         events = self.recorded(self.path("t"))
         first = {e.fields["pid"] for e in events}
-        self.assertEqual(len(first), 1)
+        self.assertEqual((len(calls), len(first)), (7, 1))
         self.assertEqual(len(events), calls[first.pop()])
         self.assertIn(f"fork children {sum(calls.values()) - len(events)}", said)
+
+    def test_program_that_forks(self):
+        """Children that do not execute have no LTTng of their own: their hits are counted, not recorded as their parent's."""
+        self.check_forks()
+
+    def test_program_that_forks_and_preloads_LTTngs_own_helper(self):
+        """That registers the children again. They have LTTng then, but none of our sink's threads: they are counted, too."""
+        helper = "/usr/lib/x86_64-linux-gnu/liblttng-ust-fork.so.1"
+        if not os.path.exists(helper):
+            self.skipTest("needs liblttng-ust-fork")
+        self.check_forks(LD_PRELOAD=helper)
 
     def test_one_that_cannot_have_the_sink_is_refused_alone(self):
         p = self.watch("--set-url", "file://" + self.path("t"))
