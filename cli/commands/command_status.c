@@ -2,13 +2,12 @@
 /* status: lists resident probes, and what forks and killed tools left. Reads the processes; stops and changes nothing. */
 #include "cli/commands/command.h"
 #include "cli/commands/residents_each.h"
+#include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 #include "output/output.h"
 
-#include <linux/kcmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WHERE_SIZE 512u
@@ -103,19 +102,6 @@ static bool holds_ours(pid_t pid)
 	return found;
 }
 
-/* A vfork child uses its parent's memory until exec: its probes are the parent's, which is listed. */
-static bool is_vfork_child(pid_t pid)
-{
-	char path[32], line[256];
-	int parent = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	dp_auto_fclose FILE *f = fopen(path, "re");
-	while (f && !parent && fgets(line, sizeof(line), f))
-		if (sscanf(line, "PPid: %d", &parent) == 1)
-			break;
-	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
-}
-
 /* Lists a process that cannot be read with the reason; skips one that has ended. */
 static void show_if_any(const struct dp_options *options, pid_t pid)
 {
@@ -137,7 +123,7 @@ static void show_if_any(const struct dp_options *options, pid_t pid)
 static bool show_one(pid_t pid, void *data)
 {
 	const struct dp_options *options = data;
-	if (holds_ours(pid) && !is_vfork_child(pid))
+	if (holds_ours(pid) && !dp_proc_is_vfork_child(pid)) /* its probes are its parent's, which is listed */
 		show_if_any(options, pid);
 	return true;
 }

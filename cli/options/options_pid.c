@@ -54,7 +54,7 @@ struct search {
 static bool add_if_named(pid_t pid, void *data)
 {
 	struct search *s = data;
-	if (pid == getpid() || !dp_proc_is_named(pid, s->name))
+	if (pid == getpid() || !dp_proc_is_named(pid, s->name) || dp_proc_is_vfork_child(pid))
 		return true;
 	s->found = true;
 	s->err = add_found(s->trace, pid);
@@ -96,6 +96,12 @@ struct dp_error *dp_pids_add(struct dp_trace_spec *trace, const char *list)
 struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
 {
 	return dp_pids_add(&p->o.trace, arg);
+}
+
+/* A vfork child is its parent until it executes a program. */
+static struct dp_error *add_found(struct dp_trace_spec *trace, pid_t pid)
+{
+	return dp_proc_is_vfork_child(pid) ? NULL : add(trace, pid);
 }
 
 /* ---- control groups ---- */

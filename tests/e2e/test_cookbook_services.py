@@ -14,7 +14,11 @@ class Service(harness.Target):
     """The parent; its workers end with it."""
 
     def close(self):
+        workers = harness.children(self.pid)
         self.process.kill()
+        self.process.wait()
+        for pid in workers:  # the next service has the same name
+            harness.wait_until(lambda pid=pid: (harness.status(pid, "State") or "X")[0] in "ZX", what="the workers to end")
         super().close()
 
 

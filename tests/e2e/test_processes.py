@@ -100,6 +100,17 @@ class Processes(Case):
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
         self.assert_refused(self.dynprobe("--pid", name, "--function", "foo"), "DP-NO-PROCESS", f"no process is named '{name}'")
 
+    def test_vfork_child_does_not_count_as_a_process_of_that_name(self):
+        name = f"dpv{os.getpid() % 10000}"
+        os.symlink(harness.target_path("vforker"), self.path(name))
+        t = self.target(self.path(name), 3600000)
+        harness.wait_until(lambda: t.state() == "D", what="the vfork")
+        (child,) = harness.children(t.pid)
+        self.assertEqual(harness.status(child, "Name"), name)
+        p = harness.tool("status", "--pid", name, "-f", "json", status=0)
+        self.assertEqual([x["pid"] for x in harness.objects(p.stdout)], [t.pid])
+        t.process.kill()
+
     def test_name_that_no_process_has_is_refused(self):
         self.assert_refused(self.dynprobe("--pid", "no-such-name", "--function", "foo"), "DP-NO-PROCESS", "no-such-name")
 

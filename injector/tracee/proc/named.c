@@ -4,10 +4,12 @@
 #include "base/path.h"
 #include "injector/tracee/proc/proc.h"
 
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The executable's name, also of one that was replaced while it ran; empty if unknown. */
@@ -46,6 +48,12 @@ bool dp_proc_is_named(pid_t pid, const char *name)
 	exe_name(pid, exe, sizeof(exe));
 	dp_proc_comm(pid, comm, sizeof(comm));
 	return (!strcmp(comm, name) || !strcmp(exe, name)) && is_program(pid);
+}
+
+bool dp_proc_is_vfork_child(pid_t pid)
+{
+	struct dp_task_stat stat;
+	return dp_proc_stat(pid, 0, &stat) && stat.ppid && !syscall(SYS_kcmp, pid, stat.ppid, KCMP_VM, 0, 0);
 }
 
 bool dp_proc_executes(pid_t pid, const char *path)
