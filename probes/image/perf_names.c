@@ -86,21 +86,26 @@ static void add_name(struct dp_perf_names *p, const char *name, size_t n)
 	p->text[p->used++] = 0;
 }
 
-static void add_line(struct dp_perf_names *p, const char *line, const char *end)
+void dp_perf_names_put(struct dp_perf_names *p, uint64_t start, uint64_t size, const char *name, size_t n)
 {
-	struct entry e = {.name = (uint32_t)p->used, .line = p->lines};
-	if (!hex(&line, end, &e.start) || !hex(&line, end, &e.size) || line == end || memchr(line, 0, (size_t)(end - line)))
+	const struct entry e = {.start = start, .size = size, .name = (uint32_t)p->used, .line = p->lines};
+	if (!n || memchr(name, 0, n) || !size || start >= USER_END || size > USER_END - start)
 		return;
-	if (!e.size || e.start >= USER_END || e.size > USER_END - e.start)
-		return;
-	const size_t n = (size_t)(end - line), room = (n < DP_PERF_NAME_MAX ? n : DP_PERF_NAME_MAX) + 1;
+	const size_t room = (n < DP_PERF_NAME_MAX ? n : DP_PERF_NAME_MAX) + 1;
 	if (p->n >= DP_PERF_NAMES_MAX || p->used + room > DP_PERF_BYTES_MAX ||
 	    !grow((void **)&p->entry, &p->capacity, sizeof(*p->entry), p->n + 1) ||
 	    !grow((void **)&p->text, &p->allocated, 1, p->used + room))
 		return;
-	add_name(p, line, n);
+	add_name(p, name, n);
 	p->entry[p->n++] = e;
 	p->lines++;
+}
+
+static void add_line(struct dp_perf_names *p, const char *line, const char *end)
+{
+	uint64_t start, size;
+	if (hex(&line, end, &start) && hex(&line, end, &size))
+		dp_perf_names_put(p, start, size, line, (size_t)(end - line));
 }
 
 size_t dp_perf_names_add(struct dp_perf_names *p, const char *text, size_t n)

@@ -60,6 +60,37 @@ class Generated(Case):
             self.assertEqual([n for n in frames if n.startswith("0x")], [], "a function without a name")
         self.assert_result_ok(t)
 
+    def test_names_of_a_dump_that_the_process_has_mapped(self):
+        t = self.jit(self.dir + "/")
+        file = f"jit-{t.pid}.dump"
+        p = self.start_attached(t, "--function", "foo", "-t", "backtrace")
+        self.await_events(p)
+        t.process.send_signal(signal.SIGUSR1)
+        self.await_text(p, "jit_later+")
+        r = self.finish(p)
+        for e in r.events:
+            frames = e["fields"]["backtrace"]
+            self.assertEqual([n for n in names(frames) if n.startswith("0x")], [], "a function without a name")
+            self.assertEqual(frames[1]["symbol"], f"jit_inner+0x10/0x15 [{file}]")
+        r = self.attach(t, "--function", "foo", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
+        self.assertRegex(r.err + r.out, r"(?m)^_start;.*;main;round_of;jit_outer a:b \(x\);jit_inner;foo [0-9]+$")
+        self.assert_result_ok(t)
+
+    def test_only_a_dump_that_is_the_mapped_file_is_read(self):
+        t = self.jit(self.dir + "/")
+        dump = self.path(f"jit-{t.pid}.dump")
+        os.rename(dump, dump + ".real")
+        os.symlink(dump + ".real", dump)
+        self.unnamed(t)
+        os.remove(dump)
+        with open(dump + ".real", "rb") as f, open(dump, "wb") as to:
+            to.write(f.read())
+        self.unnamed(t)  # another inode
+        os.rename(dump + ".real", dump)
+        r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 1)
+        self.assertEqual(names(r.events[0]["fields"]["backtrace"])[1:3], ["jit_inner", "jit_outer a;b (x)"])
+        self.assert_result_ok(t)
+
     def await_text(self, p, text):
         def seen():
             with open(p.events) as f:

@@ -5,7 +5,8 @@
 
 #include "probes/image/perf_map.h"
 
-/* The generated function around `addr`, which is in no module; *file is "perf-123.map". False: it has no name. */
+/* The generated function around `addr`, which is in no module; *file is "perf-123.map" or "jit-123.dump". False: it has no name.
+ */
 bool dp_image_generated_at(struct dp_image *image, dp_addr addr, struct dp_perf_name *ret, const char **file);
 
 #endif
