@@ -48,30 +48,34 @@ struct dp_error *dp_writer_flush(struct dp_writer *w) DP_MUST_CHECK;
 struct dp_error *dp_writer_close(struct dp_writer *w) DP_MUST_CHECK;
 
 /* Writes text to `to`, which is not closed. `color`: use escape codes. */
-struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n,
+                                       struct dp_writer **ret) DP_MUST_CHECK;
 /* Writes NDJSON (docs/json.md): a header line with version and event classes, then a line per event. */
-struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n,
+                                       struct dp_writer **ret) DP_MUST_CHECK;
 /* Writes CTF 1.8 into the directory `dir`, which is created with its parents (mode 0700) and must not contain a trace yet. */
-struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n,
+                                      struct dp_writer **ret) DP_MUST_CHECK;
 /*
  * $LTTNG_HOME or $HOME, then lttng-traces/dynprobe-NAME-YYYYMMDD-HHMMSS, with a number added if that exists. The caller frees it.
  */
 struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
 
-/* ---- summary ------------------------------------------------------------------------------------------------------------------ */
+/* ---- summary ------------------------------------------------------------------------------------------------------------------
+ */
 
 struct dp_summary_probe {
 	const char *name, *spec;
-	pid_t pid;           /* 0: a sum over `processes` of a watched program, which have ended */
+	pid_t pid; /* 0: a sum over `processes` of a watched program, which have ended */
 	unsigned processes;
-	const char *comm;    /* the process's name, or NULL */
-	pid_t inner_pid; /* in the process's own pid namespace; 0: the same */
-	const char *tactic;  /* NULL if refused */
-	const char *tag;     /* "DP-..." if refused or retired, else NULL */
-	const char *reason;  /* one line, or NULL */
+	const char *comm;   /* the process's name, or NULL */
+	pid_t inner_pid;    /* in the process's own pid namespace; 0: the same */
+	const char *tactic; /* NULL if refused */
+	const char *tag;    /* "DP-..." if refused or retired, else NULL */
+	const char *reason; /* one line, or NULL */
 	bool retired;
-	bool left_out;       /* the refusal is only a note: one of the few failures among the many places of a pattern */
-	bool is_call;        /* at one of the many places that make a system call: has no row of text without a hit */
+	bool left_out; /* the refusal is only a note: one of the few failures among the many places of a pattern */
+	bool is_call;  /* at one of the many places that make a system call: has no row of text without a hit */
 	uint64_t addr;
 	uint64_t recorded;
 	struct dp_loss lost;
@@ -86,39 +90,40 @@ struct dp_summary_child { /* a fork child whose probes could not be removed */
 	const char *comm, *tag, *why;
 };
 struct dp_summary_children {
-	bool asked;         /* --follow */
-	unsigned followed;  /* fork children that recorded */
-	unsigned cleaned;   /* whose probes were removed */
+	bool asked;        /* --follow */
+	unsigned followed; /* fork children that recorded */
+	unsigned cleaned;  /* whose probes were removed */
 	const struct dp_summary_child *left;
 	size_t nleft;
 };
-struct dp_summary_programs { /* of --program: processes that executed one during the run */
+struct dp_summary_programs { /* of --program: processes that executed one during the run; of --all: that mapped a module */
 	unsigned started;
 	unsigned late;     /* of them: had begun when they got their probes */
 	unsigned unprobed; /* of them: got none */
+	unsigned denied;   /* of --all: processes whose mappings this user may not see */
 };
 struct dp_summary {
 	const struct dp_summary_probe *probe; /* those of one process are neighbours */
 	size_t n;
-	uint64_t attach_ns;      /* from start to armed */
-	uint64_t armed_ns;       /* from armed to the start of the removal; 0: unknown */
-	uint64_t detach_ns;      /* duration of the removal */
+	uint64_t attach_ns;                        /* from start to armed */
+	uint64_t armed_ns;                         /* from armed to the start of the removal; 0: unknown */
+	uint64_t detach_ns;                        /* duration of the removal */
 	uint64_t pause_attach_ns, pause_detach_ns; /* longest pause of any thread */
 	struct dp_summary_stops {
 		uint64_t held_ns;     /* total time for which a thread was held */
 		unsigned stops, vain; /* vain: how many of the stops were given up */
 	} attach, detach;
 	const char *frozen_attach, *frozen_detach; /* why all threads were held at once, or NULL */
-	const char *by_calls;    /* why probes read memory by system calls, which is slow; or NULL */
-	uint64_t by_calls_ns;    /* for how long; 0: until the end */
-	size_t left_bytes;       /* memory that could not be removed from the target */
+	const char *by_calls;                      /* why probes read memory by system calls, which is slow; or NULL */
+	uint64_t by_calls_ns;                      /* for how long; 0: until the end */
+	size_t left_bytes;                         /* memory that could not be removed from the target */
 	const char *left_why;
-	const char *record_dir;  /* NULL if not recorded */
-	const char *session;     /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
+	const char *record_dir; /* NULL if not recorded */
+	const char *session;    /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
 	const struct dp_summary_children *children;   /* NULL: not known */
 	const struct dp_summary_programs *programs;   /* NULL: none were watched */
-	const char *ended_by;    /* "interrupt", "hits", "duration", "target exited", "target called exec" */
+	const char *ended_by;                         /* "interrupt", "hits", "duration", "target exited", "target called exec" */
 };
 /* hits = recorded + lost. Probes requested, placed by tactic, refused by reason; hits, losses by cause, longest pauses in us. */
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color);
@@ -131,14 +136,14 @@ void dp_summary_json(const struct dp_summary *s, FILE *to); /* one line, {"type"
 
 struct dp_listing_probe {
 	const char *name, *spec;
-	const char *state;   /* "enabled", "disabled", "retired", "removed" */
+	const char *state;    /* "enabled", "disabled", "retired", "removed" */
 	char *const *context; /* as typed */
 	size_t ncontexts;
-	const char *when;    /* or NULL */
-	const char *where;   /* "foo+0x4/0x21 [server]" */
-	const char *sink;    /* "ring", "lttng" */
-	const char *session; /* LTTng's, or NULL */
-	uint64_t addr;       /* 0 if removed */
+	const char *when;             /* or NULL */
+	const char *where;            /* "foo+0x4/0x21 [server]" */
+	const char *sink;             /* "ring", "lttng" */
+	const char *session;          /* LTTng's, or NULL */
+	uint64_t addr;                /* 0 if removed */
 	struct dp_summary_probe loss; /* the lost_ members */
 };
 struct dp_leftover; /* injector/injector.h */

@@ -4,6 +4,7 @@
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,4 +67,13 @@ struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p
 		return NULL;
 	DP_TRY(dp_scope_check(typed->when));
 	return dp_scope_has_names(typed->when) ? NULL : dp_scope_condition(NULL, typed->when, &p->when);
+}
+
+void dp_trace_awaited(const struct dp_trace_spec *trace, char *ret, size_t size)
+{
+	if (trace->all && trace->nprobes)
+		snprintf(ret, size, "process that has %s%s", trace->probe[0].spec.text,
+		         trace->nprobes > 1 ? " or another of the places" : "");
+	else
+		snprintf(ret, size, "process of %s", trace->programs.n ? trace->programs.item[0] : "");
 }

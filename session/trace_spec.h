@@ -74,6 +74,7 @@ struct dp_trace_spec {
 	size_t nfound;
 	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
 	struct dp_word_list follow_exec; /* paths and names: with `follow`, only these are probed when executed; none: all */
+	bool all;       /* every process that has a place for a probe, also those to come (run/everywhere.h) */
 	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */
@@ -102,5 +103,12 @@ struct dp_trace_spec {
 bool dp_trace_found(const struct dp_trace_spec *trace, pid_t pid);
 /* Whether `err` only says that a process which a search had found has ended since: nothing is wrong then. */
 bool dp_trace_found_ended(const struct dp_trace_spec *trace, pid_t pid, const struct dp_error *err);
+/* Do processes to come get the probes? Then a run outlives its processes, and what is wrong with one of them never ends it. */
+static inline bool dp_trace_awaits(const struct dp_trace_spec *trace)
+{
+	return trace->programs.n || trace->all;
+}
+/* "process of nginx", "process that has libssl.so.3!SSL_write": for messages. */
+void dp_trace_awaited(const struct dp_trace_spec *trace, char *ret, size_t size);
 
 #endif

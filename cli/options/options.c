@@ -121,11 +121,12 @@ static struct dp_error *take_contexts(struct dp_parser *p)
 	return err;
 }
 
-/* DTrace's pid123:... names the process. For several processes there is --pid. */
+/* DTrace's pid123:... names the process, pid*:... every process. For several processes there is --pid. */
 static struct dp_error *take_pids(struct dp_options *o)
 {
 	for (size_t i = 0; i < o->trace.nprobes; i++) {
 		const uint64_t pid = o->trace.probe[i].spec.pid;
+		o->trace.all |= o->trace.probe[i].spec.every;
 		if (!pid)
 			continue;
 		if (!o->trace.npids && !o->trace.command && pid <= INT32_MAX && (o->trace.pid = calloc(1, sizeof(*o->trace.pid))))

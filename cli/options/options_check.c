@@ -4,6 +4,7 @@
 #include "trampoline/trampoline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SHOWN 8u /* pids in a message */
 
@@ -13,7 +14,7 @@ static struct dp_error *check_sink(struct dp_options *o)
 	                       : o->trace.set_url ? "--set-url"
 	                       : o->trace.live_us ? "--live"
 	                       : o->trace.filter  ? "--filter"
-	                                    : NULL;
+	                                          : NULL;
 	if (o->trace.sink == DP_SINK_CURRENT && (of_lttng || o->trace.own_events))
 		o->trace.sink = DP_SINK_AUTO;
 	if (of_lttng && o->trace.sink == DP_SINK_RING)
@@ -30,8 +31,9 @@ static struct dp_error *check_sink(struct dp_options *o)
 
 static struct dp_error *check_run(const struct dp_options *o)
 {
-	if (!o->trace.npids && !o->trace.command && !o->trace.programs.n)
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, --program NAME, -c CMD or -- CMD ARGS; see "
+	if (!o->trace.npids && !o->trace.command && !dp_trace_awaits(&o->trace))
+		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid, a list or a name), --cgroup PATH, --program "
+		                              "NAME, --all SPEC, -c CMD or -- CMD ARGS; see "
 		                              "dynprobe --help");
 	if (o->trace.programs.n && o->trace.command)
 		return dp_error(DP_TAG_USAGE,
@@ -46,10 +48,10 @@ static struct dp_error *check_run(const struct dp_options *o)
 /* Later installations have their own rings, but a process can have only one LTTng sink and one handler of traps. */
 static struct dp_error *check_pending(struct dp_options *o)
 {
-	const char *other = o->trace.sink == DP_SINK_LTTNG                          ? "events of LTTng"
+	const char *other = o->trace.sink == DP_SINK_LTTNG                                ? "events of LTTng"
 	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 && !o->trace.no_trap ? "traps"
-	                    : o->trace.dry_run                                      ? "--dry-run"
-	                                                                      : NULL;
+	                    : o->trace.dry_run                                            ? "--dry-run"
+	                                                                                  : NULL;
 	if (!o->trace.pending)
 		return NULL;
 	if (other)
@@ -84,6 +86,62 @@ static struct dp_error *check_follow(struct dp_options *o)
 	return NULL;
 }
 
+/* --all: what --program has and this has not been tried with. */
+static struct dp_error *check_all_output(struct dp_options *o)
+{
+	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
+	                    : o->trace.pending             ? "--pending"
+	                    : o->trace.snapshots.on        ? "--snapshot"
+	                                                   : NULL;
+	if (!o->trace.all)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--all (pid*) and %s exclude each other", other);
+	o->trace.sink = DP_SINK_RING;
+	return NULL;
+}
+
+/* A path is that of one file; the mappings of a process have it without links. */
+static struct dp_error *find_file(struct dp_spec *spec)
+{
+	char *real = realpath(spec->module, NULL);
+	if (!real)
+		return dp_error_sys(DP_TAG_NO_MODULE,
+		                    "'%s': there is no file %s; a name without slashes is that of any such file", spec->text,
+		                    spec->module);
+	free(spec->module);
+	spec->module = real;
+	return NULL;
+}
+
+/* What only means something in one process. */
+static struct dp_error *check_everywhere(struct dp_spec *spec)
+{
+	if (spec->call)
+		return dp_error(DP_TAG_USAGE, "'%s': probes on system calls exclude --all (pid*)", spec->text);
+	if (!spec->module && !spec->symbol && !spec->provider)
+		return dp_error(DP_TAG_USAGE, "'%s': an address is one of a single process; name its module, MODULE!ADDRESS",
+		                spec->text);
+	return spec->module && strchr(spec->module, '/') && !strpbrk(spec->module, "*?[") ? find_file(spec) : NULL;
+}
+
+static struct dp_error *check_all(enum dp_verb verb, struct dp_options *o)
+{
+	const char *other = o->trace.npids        ? "--pid, --cgroup, --container and --user"
+	                    : o->trace.programs.n ? "--program"
+	                    : o->trace.command    ? "a command"
+	                    : verb != DP_VERB_RUN ? "attach"
+	                                          : NULL;
+	if (!o->trace.all)
+		return NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "--all (pid*) means every process: it and %s exclude each other", other);
+	for (size_t i = 0; i < o->trace.nprobes; i++)
+		DP_TRY(check_everywhere(&o->trace.probe[i].spec));
+	o->trace.follow = true; /* a fork child maps what its parent maps */
+	return NULL;
+}
+
 /* Each run searches for the places that make a call; a resident probe has no names for the arguments. */
 static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *o)
 {
@@ -99,10 +157,12 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
 	if (o->profile_hz)
 		return dp_profile_check(o);
+	DP_TRY(check_all(verb, o));
 	DP_TRY(check_calls(verb, o));
 	if (!o->trace.nprobes)
 		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
 	DP_TRY(check_sink(o));
+	DP_TRY(check_all_output(o));
 	DP_TRY(check_pending(o));
 	DP_TRY(check_follow(o));
 	DP_TRY(dp_snapshots_check(verb, o));
@@ -134,8 +194,9 @@ static struct dp_error *check_one(enum dp_verb verb, const struct dp_options *o)
 		return NULL;
 	for (size_t i = 0; i < o->trace.npids && i < SHOWN; i++)
 		dp_buf_printf(&pids, "%s%d", i ? "," : "", o->trace.pid[i]);
-	struct dp_error *err = dp_error(DP_TAG_USAGE, "dynprobe %s takes one process at a time, and %zu are named: %s%s",
-	                                dp_verb_word(verb), o->trace.npids, dp_buf_str(&pids), o->trace.npids > SHOWN ? ",..." : "");
+	struct dp_error *err =
+	        dp_error(DP_TAG_USAGE, "dynprobe %s takes one process at a time, and %zu are named: %s%s", dp_verb_word(verb),
+	                 o->trace.npids, dp_buf_str(&pids), o->trace.npids > SHOWN ? ",..." : "");
 	dp_buf_fini(&pids);
 	return err;
 }
@@ -221,7 +282,8 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
 	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
-		return dp_error(DP_TAG_USAGE, "which process? Give --pid (a pid or a name); dynprobe status lists those with resident probes");
+		return dp_error(DP_TAG_USAGE,
+		                "which process? Give --pid (a pid or a name); dynprobe status lists those with resident probes");
 	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
 		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)

@@ -36,9 +36,10 @@ static struct dp_error *add(struct dp_trace_spec *trace, pid_t pid)
 	return has_pid(trace, pid) ? NULL : append(&trace->pid, &trace->npids, pid);
 }
 
+/* A vfork child is its parent until it executes a program. */
 static struct dp_error *add_found(struct dp_trace_spec *trace, pid_t pid)
 {
-	if (has_pid(trace, pid))
+	if (has_pid(trace, pid) || dp_proc_is_vfork_child(pid))
 		return NULL;
 	DP_TRY(append(&trace->found, &trace->nfound, pid));
 	return add(trace, pid);
@@ -96,12 +97,6 @@ struct dp_error *dp_pids_add(struct dp_trace_spec *trace, const char *list)
 struct dp_error *dp_option_pid(struct dp_parser *p, const char *arg)
 {
 	return dp_pids_add(&p->o.trace, arg);
-}
-
-/* A vfork child is its parent until it executes a program. */
-static struct dp_error *add_found(struct dp_trace_spec *trace, pid_t pid)
-{
-	return dp_proc_is_vfork_child(pid) ? NULL : add(trace, pid);
 }
 
 /* ---- control groups ---- */

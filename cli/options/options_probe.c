@@ -5,10 +5,10 @@
  */
 #include "cli/options/options_table.h"
 
-#include "session/names.h"
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 #include "probes/point/usdt/usdt.h"
+#include "session/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +130,24 @@ static struct dp_error *add(struct dp_parser *p, const char *text, parse_spec *p
 struct dp_error *dp_option_probe(struct dp_parser *p, const char *spec)
 {
 	return add(p, spec, dp_spec_parse);
+}
+
+/* The entry of a function, unless the spec says where in it. */
+static bool is_function(const struct dp_spec *s)
+{
+	return s->symbol && !s->has_offset && s->point == DP_POINT_PLACE && !dp_spec_is_source(s);
+}
+
+struct dp_error *dp_option_all(struct dp_parser *p, const char *spec)
+{
+	const size_t before = p->probes.n;
+	DP_TRY(add(p, spec, dp_spec_parse));
+	for (size_t i = before; i < p->probes.n; i++) {
+		struct dp_probe *probe = &p->probes.probe[i];
+		probe->entry |= is_function(&probe->spec);
+	}
+	p->o.trace.all = true;
+	return NULL;
 }
 
 struct dp_error *dp_option_usdt(struct dp_parser *p, const char *marker)

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 97u
+#define DP_OPTION_ROWS 98u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -62,6 +62,7 @@ dp_option_taker dp_option_tids;         /* struct dp_tid_list */
 
 /* options_probe.c */
 dp_option_taker dp_option_probe; /* --probe (row->value DP_POINT_PLACE), --function (ENTRY), --return (RETURN); may be @FILE */
+dp_option_taker dp_option_all;   /* a probe for every process */
 dp_option_taker dp_option_usdt, dp_option_syscall, dp_option_event_name, dp_option_context, dp_option_when;
 
 /* options_aggregations.c */

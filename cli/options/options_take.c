@@ -14,13 +14,11 @@ static struct dp_error *take_command(struct dp_parser *p, const char *arg)
 	return dp_words_split(arg, &p->o.trace.command);
 }
 
-/* DTrace's -n: pid1234:MODULE:FUNCTION:NAME is the process as well. */
+/* DTrace's -n: pid1234:MODULE:FUNCTION:NAME is the process as well, pid*:... every process. */
 static struct dp_error *take_description(struct dp_parser *p, const char *arg)
 {
 	char number[24];
 	const size_t n = strspn(arg + 3, "0123456789");
-	if (arg[3] == '*')
-		return dp_error(DP_TAG_USAGE, "-n '%s': pid* (every process) is not supported; name the processes", arg);
 	if (n && n < sizeof(number) && arg[3 + n] == ':') {
 		snprintf(number, sizeof(number), "%.*s", (int)n, arg + 3);
 		DP_TRY(dp_option_pid(p, number));
@@ -133,6 +131,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          "all processes that run this program, and those that start it while dynprobe runs, with the probes armed before main; "
          "repeatable",
          V(RUN), NAMES(trace.programs)},
+        {"all", 0, "SPEC",
+         "a probe in every process of the machine that maps its module, now or later: MODULE!FUNCTION; also --probe "
+         "'pid*:MODULE:FUNCTION:NAME'",
+         V(RUN), .take = dp_option_all},
         {"command", 'c', "CMD", "start CMD, split into words as in a shell, with the probes armed before main; or: -- CMD ARGS",
          V(RUN), .take = take_command},
         {"function", 0, "SPEC",

@@ -25,10 +25,12 @@ static struct dp_error *attach(struct dp_trace *t)
 	DP_TRY(dp_run_attach(&t->run));
 	if (t->run.nsessions)
 		return NULL;
+	char what[256];
+	dp_trace_awaited(&t->spec, what, sizeof(what));
 	if (t->spec.dry_run)
-		return dp_error(DP_TAG_NO_PROCESS, "no process of %s: --dry-run does not wait for one", t->spec.programs.item[0]);
+		return dp_error(DP_TAG_NO_PROCESS, "no %s: --dry-run does not wait for one", what);
 	if (!t->options->quiet)
-		fprintf(stderr, "dynprobe: waiting for a process of %s; Ctrl-C ends\n", t->spec.programs.item[0]);
+		fprintf(stderr, "dynprobe: waiting for a %s; Ctrl-C ends\n", what);
 	return dp_run_await(&t->run);
 }
 
@@ -88,7 +90,10 @@ static void say_which(const struct dp_trace *t)
 	if (t->spec.programs.n)
 		fprintf(stderr, "dynprobe: processes of %s%s are probed when they start\n", t->spec.programs.item[0],
 		        t->spec.programs.n > 1 ? " and the others" : "");
-	if (t->spec.follow)
+	if (t->spec.all)
+		fprintf(stderr, "dynprobe: %zu process%s now, and those to come\n", t->run.nsessions,
+		        t->run.nsessions == 1 ? "" : "es");
+	else if (t->spec.follow)
 		fprintf(stderr, "dynprobe: following fork children%s\n", what_is_followed(t));
 }
 

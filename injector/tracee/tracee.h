@@ -24,20 +24,20 @@ enum dp_calls {
 	DP_CALLS_KINDS
 };
 struct dp_filter_verdict {
-	int unreadable; /* errno: the filters could not be read; 0: they were */
+	int unreadable;                   /* errno: the filters could not be read; 0: they were */
 	char forbids[DP_CALLS_KINDS][64]; /* one call of each kind that is not let through: "mremap kills the process", or "" */
 };
 
-struct dp_process { /* a process as /proc describes it */
-	pid_t pid;   /* thread group leader */
-	pid_t alive; /* a thread that is not a zombie: use its /proc/PID/task/TID for maps and mem */
+struct dp_process {   /* a process as /proc describes it */
+	pid_t pid;    /* thread group leader */
+	pid_t alive;  /* a thread that is not a zombie: use its /proc/PID/task/TID for maps and mem */
 	pid_t ns_pid; /* its pid in its innermost pid namespace */
 	bool nested;  /* which is not the one of our /proc */
 	char comm[64];
 	uint64_t start_time;
 	bool leader_zombie, seccomp_strict, shadow_stack; /* the last two: true for any thread */
-	bool filtered; /* a thread is under seccomp */
-	bool seccomp;  /* and calls of a borrowed thread may be refused: its filters must be suspended meanwhile */
+	bool filtered;                                    /* a thread is under seccomp */
+	bool seccomp; /* and calls of a borrowed thread may be refused: its filters must be suspended meanwhile */
 	/* After dp_filter_take(): what the filters of all threads forbid (dp_filter_forbids()). */
 	bool judged;
 	struct dp_filter_verdict filter;
@@ -116,11 +116,12 @@ struct dp_borrow; /* opaque */
  * DP_TAG_UNSTOPPABLE. With `f` NULL, limit_ns bounds the thread's stop.
  */
 struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f, uint64_t limit_ns, bool suspend_seccomp,
-				 struct dp_borrow **ret) DP_MUST_CHECK;
+                                 struct dp_borrow **ret) DP_MUST_CHECK;
 /* Runs one system call in the target on the borrowed thread. `*result` is the raw return value (-errno on failure). */
 struct dp_error *dp_remote_syscall(struct dp_borrow *b, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
 /* The same for a call that must succeed: a failure is an error that names the call `name`. */
-struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6], int64_t *result) DP_MUST_CHECK;
+struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, const uint64_t args[6],
+                                int64_t *result) DP_MUST_CHECK;
 /*
  * Runs several system calls without a stop in between (borrow_script.c). `room`: DP_SCRIPT_ROOM bytes of our memory in the
  * target, zero before their first use. If it is 0, or a thread of an earlier script still uses it, each call runs between two
@@ -136,7 +137,7 @@ struct dp_step {
 };
 #define DP_SCRIPT_ROOM 2848u
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
-				  size_t *done) DP_MUST_CHECK;
+                                  size_t *done) DP_MUST_CHECK;
 /* Marks the room as free. Call it with all threads held, and none in a borrower's code: no script can be running then. */
 void dp_script_forget(const struct dp_process *p, uint64_t room);
 /* Is the thread no longer usable, because a call did not return or because we were too late and it restored itself? */
@@ -160,7 +161,7 @@ size_t dp_mem_read(const struct dp_process *p, dp_addr addr, void *buf, size_t n
  * PTRACE_POKEDATA (then *by_poke is set; may be NULL).
  */
 struct dp_error *dp_mem_write_text(const struct dp_process *p, pid_t held_tid, dp_addr addr, const void *buf, size_t n,
-				   bool *by_poke) DP_MUST_CHECK;
+                                   bool *by_poke) DP_MUST_CHECK;
 /*
  * Opens /proc/PID/task/TID/mem as p->mem: from now on writes go to the memory that the process has now, or fail, even if its
  * thread ids are reused. DP_TAG_GONE if the process is no longer the one that was checked.
@@ -185,11 +186,23 @@ struct dp_error *dp_mem_write_parts(const struct dp_process *p, const struct dp_
 struct dp_launch; /* opaque: a started command, held before any of its own code runs */
 /* See dp_target_launch(). Held means: ptrace-stopped by us at its entry point, with the registers that the program expects. */
 struct dp_error *dp_launch_start(char *const argv[], struct dp_launch **ret, pid_t *pid) DP_MUST_CHECK;
+/* A process that the calling thread traces, and that is stopped: */
+enum dp_launch_at {
+	DP_LAUNCH_EXECED,   /* at PTRACE_EVENT_EXEC; */
+	DP_LAUNCH_PREPARED, /* at the exit of a system call of its loader, which prepares the program; */
+	DP_LAUNCH_LOADS,    /* at the exit of dlopen()'s open(): it has one thread */
+};
+struct dp_launch_adopted {
+	pid_t pid;
+	enum dp_launch_at at;
+	uint64_t stack;    /* PREPARED: where exec put argc */
+	uint64_t until_ns; /* until then its loader may run */
+};
 /*
- * The same for a process that has just executed a program and is at that stop (PTRACE_EVENT_EXEC), traced by the calling thread.
- * Its loader may run until `until_ns`. Released if this fails; its program then goes on.
+ * The same for a process that was not started by us. One that LOADS is held where the file has been mapped and none of its code
+ * has run: not at its entry point. Released if this fails; its program then goes on.
  */
-struct dp_error *dp_launch_adopt(pid_t pid, uint64_t until_ns, struct dp_launch **ret) DP_MUST_CHECK;
+struct dp_error *dp_launch_adopt(const struct dp_launch_adopted *what, struct dp_launch **ret) DP_MUST_CHECK;
 /* Was it adopted? Then its end is not to be its program's. */
 bool dp_launch_is_adopted(const struct dp_launch *l);
 /* Is the executable static (no interpreter)? Then no TLS exists yet. */

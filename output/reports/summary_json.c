@@ -139,6 +139,8 @@ static void put_programs(struct dp_buf *b, const struct dp_summary_programs *p)
 	put_number(b, "started", p->started);
 	put_number(b, "late", p->late);
 	put_number(b, "unprobed", p->unprobed);
+	if (p->denied)
+		put_number(b, "denied", p->denied);
 }
 
 static void put_by_calls(struct dp_buf *b, const struct dp_summary *s)

@@ -425,6 +425,10 @@ static void put_programs(struct out *o, const struct dp_summary_programs *p)
 	if (p->unprobed)
 		put_count(o, BAD, p->unprobed, "not probed");
 	dp_put_str(&o->b, "\n");
+	if (!p->denied)
+		return;
+	label(o, BAD, "denied");
+	dp_buf_printf(&o->b, "%u process%s not looked at, because this user may not\n", p->denied, p->denied == 1 ? "" : "es");
 }
 
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)

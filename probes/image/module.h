@@ -51,6 +51,8 @@ static inline dp_addr dp_module_addr(const struct dp_module *m, uint64_t vaddr)
 
 /* module_names.c: true if a user may mean `m` by this name or pattern (NULL: any). The vdso matches only if it is named. */
 bool dp_module_matches(const struct dp_module *m, const char *name);
+/* The same for a mapped file, without the further names of an executable. */
+bool dp_module_path_matches(const char *path, const char *name);
 
 /* module_file.c: opens the file of a mapping and checks its inode. Falls back to /proc/PID/exe and /proc/PID/map_files. */
 struct dp_error *dp_module_open(const struct dp_map *map, const char *root, int pid, int *fd) DP_MUST_CHECK;

@@ -28,15 +28,26 @@ static bool is_called(const struct dp_module *m, const char *name)
 	return m->executable && !strcmp(name, "a.out");
 }
 
+static bool is_named(const char *typed, const char *name, const char *path)
+{
+	return !strcmp(typed, name) || !strcmp(typed, path) || is_soname_of(typed, name);
+}
+
+static bool fits_pattern(const char *typed, const char *name, const char *path)
+{
+	return strpbrk(typed, "*?[") && !fnmatch(typed, strchr(typed, '/') ? path : name, 0);
+}
+
 bool dp_module_matches(const struct dp_module *m, const char *name)
 {
 	if (!name)
 		return !m->vdso;
-	if (!strcmp(name, m->name) || !strcmp(name, m->path) || is_soname_of(name, m->name))
-		return true;
-	if (is_called(m, name))
-		return true;
-	return !m->vdso && strpbrk(name, "*?[") && !fnmatch(name, strchr(name, '/') ? m->path : m->name, 0);
+	return is_named(name, m->name, m->path) || is_called(m, name) || (!m->vdso && fits_pattern(name, m->name, m->path));
+}
+
+bool dp_module_path_matches(const char *path, const char *name)
+{
+	return is_named(name, dp_path_last(path), path) || fits_pattern(name, dp_path_last(path), path);
 }
 
 static bool is_taken(const struct dp_image *image, const char *name)

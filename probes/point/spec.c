@@ -143,7 +143,7 @@ static struct dp_error *cut_point(struct dp_spec_part *p, struct dp_spec *spec)
 	return NULL;
 }
 
-/* Length of "pid$target:" or "pid123:" without the colon; 0 if the text starts differently. */
+/* Length of "pid$target:", "pid*:" or "pid123:" without the colon; 0 if the text starts differently. */
 static size_t dtrace_prefix(const char *text)
 {
 	static const char target[] = "pid$target";
@@ -151,6 +151,8 @@ static size_t dtrace_prefix(const char *text)
 		return sizeof(target) - 1;
 	if (strncmp(text, "pid", 3) != 0)
 		return 0;
+	if (!strncmp(text + 3, "*:", 2))
+		return 4;
 	size_t n = 3;
 	while (isdigit((unsigned char)text[n]))
 		n++;
@@ -193,7 +195,8 @@ static struct dp_error *parse_dtrace(const char *text, size_t prefix, struct dp_
 	if (!second || third == second)
 		return dp_spec_wrong(text, end, form);
 	const size_t module = prefix + 1, function = (size_t)(second - text) + 1, name = (size_t)(third - text) + 1;
-	if (text[3] != '$')
+	spec->every = text[3] == '*';
+	if (text[3] != '$' && !spec->every)
 		DP_TRY(digits((struct dp_spec_part){text, 3, prefix}, 3, 10, &spec->pid));
 	if (module < function - 1 && !(spec->module = part_copy((struct dp_spec_part){text, module, function - 1})))
 		return dp_error_nomem();

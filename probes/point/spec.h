@@ -10,8 +10,9 @@
 
 /*
  * SPEC := [module '!'] (symbol ['+' offset] | address) [':' ('entry' | 'return' | '*')], or DTrace's spelling
- * pid$target:module:function:name, where empty parts match anything and an offset is hexadecimal without 0x. Numbers are octal
- * (0...), decimal or hexadecimal (0x...). Module and symbol may be fnmatch(3) patterns.
+ * pid$target:module:function:name, where empty parts match anything and an offset is hexadecimal without 0x; pid123 names the
+ * process, pid* every process. Numbers are octal (0...), decimal or hexadecimal (0x...). Module and symbol may be fnmatch(3)
+ * patterns.
  *
  * Instead of symbol and offset: FILE:LINE, FUNCTION:LINE (relative to the function's own line), FUNCTION@FILE,
  * usdt:PROVIDER:MARKER. The word after an @ is a file if it has a slash or a source file's suffix, else a symbol version or
@@ -40,13 +41,14 @@ struct dp_spec {
 	bool has_offset;
 	enum dp_point point;
 	uint64_t pid; /* from pid123:..., else 0 */
+	bool every;   /* pid*:... */
 	/* Source lines, files and markers, handled by dp_image_select(). `symbol` is then the text after the module. */
 	char *file;     /* FILE:LINE, FUNCTION@FILE; the last parts of a path */
 	char *function; /* FUNCTION@FILE, FUNCTION:LINE */
 	uint32_t line;  /* in the file, or relative to the function's own line */
 	bool has_line;
-	char *provider, *marker; /* usdt:PROVIDER:MARKER; may be patterns */
-	char *call;              /* syscall:NAME, may be a pattern; `point` ENTRY or RETURN restricts it. Only cli/ expands it */
+	char *provider, *marker;  /* usdt:PROVIDER:MARKER; may be patterns */
+	char *call;               /* syscall:NAME, may be a pattern; `point` ENTRY or RETURN restricts it. Only cli/ expands it */
 	struct dp_selected_at at; /* dp_image_spec_of() */
 };
 struct dp_error *dp_spec_parse(const char *text, struct dp_spec *ret) DP_MUST_CHECK;

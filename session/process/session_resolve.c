@@ -23,9 +23,10 @@ static struct dp_error *check_instruction(const struct dp_probe *p, const struct
 	if (!p->build_id)
 		return dp_text_check_boundary(text, site->addr.v);
 	if (strcmp(p->build_id, dp_module_build_id(site->module)))
-		return dp_error(DP_TAG_NO_SYMBOL,
-		                "%s is another build than the one in which '%s' was found: probe this process in a run of its own",
-		                dp_module_path(site->module), p->spec.text);
+		return dp_error(
+		        DP_TAG_NO_SYMBOL,
+		        "%s is another build than the one in which '%s' was found: probe this process in a run of its own",
+		        dp_module_path(site->module), p->spec.text);
 	return *p->build_id ? NULL : dp_text_check_boundary(text, site->addr.v);
 }
 
@@ -59,6 +60,13 @@ static bool may_wait(const struct dp_session *s, size_t i, const struct dp_error
 	return !p->selected && (err->tag == DP_TAG_NO_MODULE || (err->tag == DP_TAG_NO_SYMBOL && !p->spec.module));
 }
 
+/* --all: the process has the module, but a pattern's place is known in another build only. */
+static bool is_other_build(const struct dp_session *s, size_t i)
+{
+	const struct dp_probe *p = &s->trace->probe[i];
+	return s->trace->all && p->build_id && p->spec.module && dp_image_has_module(dp_target_image(s->target), &p->spec);
+}
+
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *view)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
@@ -72,7 +80,8 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		if (late && s->trace->pending) {
 			s->place[i].pending = true;
 			dp_error_destroy(err);
-		} else if (err && s->partial && (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {
+		} else if (err && s->partial && !is_other_build(s, i) &&
+		           (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {
 			s->place[i].refused = err;
 			s->place[i].absent = true;
 		} else if (err && (s->trace->probe[i].selected || s->trace->probe[i].refused))

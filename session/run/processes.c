@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/processes.h"
 
+#include "session/run/starts_internal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +18,8 @@ struct dp_error *dp_run_add_session(struct dp_run *run, struct dp_session *s)
 	return NULL;
 }
 
+#define SHOWN 10u /* of every process of the machine, those left out that are named */
+
 /* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
 static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
 {
@@ -24,8 +28,10 @@ static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error
 		dp_error_destroy(err);
 		return NULL;
 	}
-	if ((run->trace->npids < 2 && !run->trace->programs.n) || err->tag == DP_TAG_INTERRUPTED)
+	if ((run->trace->npids < 2 && !dp_trace_awaits(run->trace)) || err->tag == DP_TAG_INTERRUPTED)
 		return err;
+	if (dp_starts_all_excuses(run, err))
+		return NULL;
 	struct dp_run_missing *grown = realloc(run->missing, (run->nmissing + 1) * sizeof(*grown));
 	if (!grown)
 		return err;
@@ -45,10 +51,10 @@ static void warn(const struct dp_run *run, const struct dp_run_missing *m)
 /* Fails if no process is left: then the user made a mistake. Otherwise those from `from` on are different from the rest. */
 static struct dp_error *check_missing(struct dp_run *run, size_t from)
 {
-	const bool none = from < run->nmissing && !run->nsessions && !run->trace->programs.n;
+	const bool none = from < run->nmissing && !run->nsessions && !dp_trace_awaits(run->trace);
 	if (!run->nmissing && !run->nsessions && run->trace->nfound)
 		return dp_error(DP_TAG_NO_PROCESS, "all %zu processes that were found have ended since", run->trace->nfound);
-	for (size_t i = from + none; i < run->nmissing; i++)
+	for (size_t i = from + none; i < run->nmissing && (!run->trace->all || i < SHOWN); i++)
 		warn(run, &run->missing[i]);
 	return none ? dp_take(run->missing[from].why, NULL) : NULL;
 }

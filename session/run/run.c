@@ -56,14 +56,15 @@ struct dp_error *dp_run_attach(struct dp_run *run)
 
 struct dp_error *dp_run_await(struct dp_run *run)
 {
-	const struct dp_trace_spec *trace = run->trace;
-	const char *first = trace->programs.n ? trace->programs.item[0] : "";
-	run->armed_ns = trace->programs.n ? dp_now_ns() : 0;
-	while (trace->programs.n && !run->nsessions) {
+	const bool awaits = dp_trace_awaits(run->trace);
+	char what[256];
+	dp_trace_awaited(run->trace, what, sizeof(what));
+	run->armed_ns = awaits ? dp_now_ns() : 0;
+	while (awaits && !run->nsessions) {
 		if (dp_run_interrupted(run))
-			return dp_error(DP_TAG_INTERRUPTED, "a signal came before a process of %s started", first);
+			return dp_error(DP_TAG_INTERRUPTED, "a signal came before a %s started", what);
 		if (dp_run_must_leave(run))
-			return dp_error(DP_TAG_NO_PROCESS, "no process of %s started while dynprobe waited", first);
+			return dp_error(DP_TAG_NO_PROCESS, "no %s started while dynprobe waited", what);
 		dp_run_rest(run);
 		dp_starts_round(run);
 	}
@@ -76,7 +77,11 @@ static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
 	if (run->expanded.trace.probe)
 		return NULL;
 	struct dp_error *err = dp_expand(run->trace, dp_target_image(s->target), &run->expanded);
-	return err && s->partial && err->tag != DP_TAG_INTERRUPTED ? dp_starts_expand(run, s, err) : err;
+	if (!err || err->tag == DP_TAG_INTERRUPTED)
+		return err;
+	if (dp_starts_lacks(run, err))
+		return NULL;
+	return s->partial ? dp_starts_expand(run, s, err) : err;
 }
 
 static struct dp_error *expand(struct dp_run *run)
@@ -84,6 +89,8 @@ static struct dp_error *expand(struct dp_run *run)
 	if (!dp_expands(run->trace) || run->trace == &run->expanded.trace)
 		return NULL;
 	DP_TRY(dp_run_each(run, expand_once));
+	if (!run->expanded.trace.probe)
+		return dp_starts_drop(run, true);
 	run->trace = &run->expanded.trace;
 	for (size_t i = 0; i < run->nsessions; i++)
 		run->session[i]->trace = run->trace;
@@ -95,7 +102,7 @@ static struct dp_error *resolve_one(struct dp_run *run, struct dp_session *s)
 	DP_TRY(dp_session_resolve(s));
 	DP_TRY(dp_session_scope(s));
 	/* Elsewhere a typo leaves no probe to install, which ends the run. Here that could be this process's own trouble. */
-	return run->trace->programs.n ? dp_session_aggs_check(s) : NULL;
+	return dp_trace_awaits(run->trace) ? dp_session_aggs_check(s) : NULL;
 }
 
 static struct dp_error *resolve_once(struct dp_run *run)
@@ -103,7 +110,7 @@ static struct dp_error *resolve_once(struct dp_run *run)
 	DP_TRY(expand(run));
 	DP_TRY(dp_run_each(run, resolve_one));
 	dp_starts_log_absent(run);
-	return NULL;
+	return dp_starts_drop(run, false);
 }
 
 /* Is this about the process alone, so that the next one of the program may be probed? */
@@ -114,14 +121,22 @@ static bool is_of_process(const struct dp_error *err)
 	       err->tag == DP_TAG_PERMISSION;
 }
 
+/* Why no process of a run that awaits more can have the probes; NULL: another one may. */
+static struct dp_error *why_none(struct dp_run *run)
+{
+	const size_t last = run->nmissing - 1;
+	if (run->trace->all)
+		return dp_starts_nowhere(run);
+	if (!run->nmissing)
+		return dp_error(DP_TAG_NO_PROCESS, "no process is left");
+	return is_of_process(run->missing[last].why) ? NULL : dp_take(run->missing[last].why, NULL);
+}
+
 struct dp_error *dp_run_resolve(struct dp_run *run)
 {
 	DP_TRY(resolve_once(run));
-	while (run->trace->programs.n && !run->nsessions) {
-		const size_t last = run->nmissing - 1;
-		if (!run->nmissing || !is_of_process(run->missing[last].why))
-			return run->nmissing ? dp_take(run->missing[last].why, NULL)
-			                     : dp_error(DP_TAG_NO_PROCESS, "no process is left");
+	while (dp_trace_awaits(run->trace) && !run->nsessions) {
+		DP_TRY(why_none(run));
 		DP_TRY(dp_run_await(run));
 		DP_TRY(resolve_once(run));
 	}
@@ -179,7 +194,7 @@ static void refuse_all(struct dp_session *s, const struct dp_error *why)
 /* Goes on with the others. Consumes the error, or returns it if the process cannot be rid of the probes that it has already. */
 static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, struct dp_error *why)
 {
-	if ((run->nsessions < 2 && !run->trace->programs.n) || why->tag == DP_TAG_INTERRUPTED)
+	if ((run->nsessions < 2 && !dp_trace_awaits(run->trace)) || why->tag == DP_TAG_INTERRUPTED)
 		return why;
 	struct dp_error *stays = dp_session_placed(s) ? dp_session_remove(s) : NULL;
 	if (stays) {
@@ -231,7 +246,7 @@ struct dp_error *dp_run_install(struct dp_run *run, size_t *placed)
 		dp_snapshots_round(run); /* its hits may wait already, before the next process has its probes */
 	}
 	dp_starts_hold(run);
-	if (!run->trace->programs.n || !run->armed_ns)
+	if (!dp_trace_awaits(run->trace) || !run->armed_ns)
 		run->armed_ns = dp_now_ns();
 	if (is_blocked_by_old(run))
 		return dp_error(DP_TAG_STANDING, "the installed probe leaves no room for another jump at its site");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/run/starts.h"
+#include "session/run/starts_internal.h"
 
 #include "injector/open/adopt.h"
 #include "injector/tracee/exec/exec_catch.h"
@@ -7,6 +7,7 @@
 #include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 #include "session/process/session_scope.h"
+#include "session/run/everywhere.h"
 #include "session/run/lttng_run.h"
 #include "session/run/past.h"
 #include "session/run/patterns.h"
@@ -20,18 +21,6 @@
 #include <unistd.h>
 
 #define NOTES 10u /* processes that are named because they are not probed, or late */
-
-struct dp_starts {
-	struct dp_exec_watch *watch;
-	char **path; /* of the watched programs */
-	size_t npaths;
-	const char **name; /* --follow-exec */
-	size_t nnames;
-	struct dp_exec_tree *tree; /* --follow */
-	size_t noriginals;         /* --follow: the first sessions are the run's own, and stay */
-	struct dp_summary_programs count;
-	unsigned notes;
-};
 
 /* ---- programs -------------------------------------------------------------------------------------------------------------- */
 
@@ -104,6 +93,8 @@ static bool on_process(pid_t pid, void *data)
 
 struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(struct dp_run *run, pid_t pid))
 {
+	if (run->trace->all)
+		return dp_starts_all_begin(run, each);
 	if (!run->trace->programs.n)
 		return NULL;
 	struct dp_starts *s = run->starts = calloc(1, sizeof(*s));
@@ -158,7 +149,7 @@ static struct dp_error *begin_follow(struct dp_run *run)
 struct dp_error *dp_starts_follow(struct dp_run *run)
 {
 	const struct dp_trace_spec *trace = run->trace;
-	if (!trace->follow || trace->programs.n || trace->dry_run)
+	if (!trace->follow || dp_trace_awaits(trace) || trace->dry_run)
 		return NULL;
 	run->starts = calloc(1, sizeof(*run->starts));
 	struct dp_error *err = run->starts ? begin_follow(run) : dp_error_nomem();
@@ -205,6 +196,8 @@ void dp_starts_hold(const struct dp_run *run)
 {
 	if (run->starts && run->starts->watch)
 		dp_exec_watch_hold(run->starts->watch);
+	if (run->starts && run->starts->all)
+		dp_everywhere_hurry(run->starts->all);
 }
 
 void dp_starts_log_absent(const struct dp_run *run)
@@ -225,7 +218,7 @@ bool dp_starts_lives(const struct dp_run *run)
 
 /* ---- processes ------------------------------------------------------------------------------------------------------------- */
 
-static void note(struct dp_run *run, pid_t pid, const char *what, const struct dp_error *why)
+void dp_starts_note(struct dp_run *run, pid_t pid, const char *what, const struct dp_error *why)
 {
 	char text[512];
 	if (run->starts->notes++ >= NOTES)
@@ -235,12 +228,13 @@ static void note(struct dp_run *run, pid_t pid, const char *what, const struct d
 	dp_run_note(run, text);
 }
 
-/* Takes `why`. */
-static void refuse(struct dp_run *run, pid_t pid, struct dp_error *why)
+void dp_starts_refuse(struct dp_run *run, pid_t pid, struct dp_error *why)
 {
 	run->starts->count.started++;
 	run->starts->count.unprobed++;
-	note(run, pid, "is not probed", why);
+	if (run->starts->all)
+		dp_everywhere_know(run->starts->all, pid);
+	dp_starts_note(run, pid, "is not probed", why);
 	if (run->resolved)
 		dp_past_refuse(run, why);
 	else
@@ -253,6 +247,8 @@ static void refuse(struct dp_run *run, pid_t pid, struct dp_error *why)
  */
 static void retire(struct dp_run *run, pid_t pid)
 {
+	if (run->starts->all)
+		dp_everywhere_forget(run->starts->all, pid);
 	for (size_t k = run->nsessions; k-- > 0;) {
 		struct dp_session *s = run->session[k];
 		if (s->ended || dp_target_pid(s->target) != pid)
@@ -270,7 +266,7 @@ static void retire(struct dp_run *run, pid_t pid)
 /* Its libraries may not be mapped yet: what the first process lacks ends the run, so it must not be this one. */
 static bool is_unready(const struct dp_run *run, const struct dp_exec_caught *caught)
 {
-	return caught->late && !run->resolved;
+	return caught->late && !run->resolved && !run->starts->all;
 }
 
 static void on_known(unsigned probe, void *data)
@@ -291,8 +287,7 @@ static struct dp_error *arm(struct dp_run *run, struct dp_session *s)
 	return dp_session_install(s);
 }
 
-/* --follow: another program, which has none of the places. */
-static bool is_other(const struct dp_session *s)
+bool dp_starts_is_other(const struct dp_session *s)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++)
 		if (!s->place[i].absent && !s->trace->probe[i].reserved)
@@ -307,14 +302,15 @@ static struct dp_error *check_alive(const struct dp_session *s)
 	return poll(&end, 1, 0) > 0 ? dp_error(DP_TAG_GONE, "it ended before its probes were there") : NULL;
 }
 
-static struct dp_error *admit(struct dp_run *run, struct dp_session *s, bool late)
+struct dp_error *dp_starts_admit(struct dp_run *run, struct dp_session *s, bool late)
 {
-	s->partial = run->starts->tree;
+	s->partial = run->starts->tree || run->starts->all;
 	struct dp_error *err = run->resolved ? arm(run, s) : NULL;
-	const bool other = !err && run->resolved && is_other(s);
+	const bool other = !err && run->resolved && dp_starts_is_other(s);
 	if (other && late)
 		err = check_alive(s);
 	if (err || other) {
+		s->swept |= other; /* nothing was changed that a child could have inherited */
 		dp_session_destroy(s);
 		return err;
 	}
@@ -322,7 +318,8 @@ static struct dp_error *admit(struct dp_run *run, struct dp_session *s, bool lat
 	run->starts->count.started++;
 	run->starts->count.late += late;
 	if (late)
-		note(run, dp_target_pid(s->target), "began before its probes were there: its first hits are missing", NULL);
+		dp_starts_note(run, dp_target_pid(s->target), "began before its probes were there: its first hits are missing",
+		               NULL);
 	if (!run->resolved)
 		return NULL;
 	dp_patterns_judge(run);
@@ -338,6 +335,8 @@ static bool take_one(struct dp_run *run)
 	struct dp_error *err = dp_exec_catch(run->starts->watch, &caught);
 	if (!caught.pid)
 		return false;
+	if (run->starts->all && dp_starts_all_settles(run, &caught, &err))
+		return true;
 	if (!err && !caught.launch && !caught.late)
 		return true;
 	if (!err)
@@ -348,14 +347,16 @@ static bool take_one(struct dp_run *run)
 		err = caught.launch ? dp_session_adopt(run->trace, caught.launch, caught.pid, &s)
 		                    : dp_session_open(run->trace, caught.pid, &s);
 	if (!err)
-		err = admit(run, s, caught.late);
-	if (err)
-		refuse(run, caught.pid, err);
+		err = dp_starts_admit(run, s, caught.late);
+	if (err && !dp_starts_all_excuses(run, err))
+		dp_starts_refuse(run, caught.pid, err);
 	return true;
 }
 
 void dp_starts_round(struct dp_run *run)
 {
+	if (run->starts && run->starts->all)
+		dp_starts_all_round(run);
 	if (!run->starts || !run->starts->watch)
 		return;
 	dp_exec_catch_settle();
@@ -370,8 +371,11 @@ void dp_starts_round(struct dp_run *run)
 void dp_starts_reap(struct dp_run *run)
 {
 	for (size_t k = run->starts ? run->nsessions : 0; k-- > (run->starts ? run->starts->noriginals : 0);)
-		if (run->session[k]->ended)
+		if (run->session[k]->ended) {
+			if (run->starts->all)
+				dp_everywhere_forget(run->starts->all, dp_target_pid(run->session[k]->target));
 			dp_past_take(run, k);
+		}
 }
 
 int dp_starts_fd(const struct dp_run *run)
@@ -391,6 +395,8 @@ bool dp_starts_counts(const struct dp_run *run, struct dp_summary_programs *ret)
 {
 	if (run->starts)
 		*ret = run->starts->count;
+	if (run->starts && run->starts->all)
+		ret->denied = dp_everywhere_denied(run->starts->all);
 	return run->starts && (!run->starts->tree || ret->started || ret->unprobed);
 }
 
@@ -402,6 +408,8 @@ void dp_starts_fini(struct dp_run *run)
 	dp_exec_tree_destroy(run->starts->tree);
 	free_paths(run->starts);
 	free(run->starts->name);
+	dp_everywhere_destroy(run->starts->all);
+	dp_error_destroy(run->starts->nowhere);
 	free(run->starts);
 	run->starts = NULL;
 	run->past = dp_past_destroy(run->past);

@@ -28,9 +28,11 @@ class Services(test_cookbook.Pages):
 
     @classmethod
     def prepare(cls):
+        source = lambda name: os.path.join(harness.ROOT, "tests", "e2e", "cookbook", f"{name}.c")
+        library = os.path.join(cls.bin, "libtax.so.1")
+        harness.compiled(library, "gcc", "-g", "-O1", "-shared", "-fPIC", "-Wl,-soname,libtax.so.1", source("tax"))
         for name in ("bookings", "invoice"):
-            source = os.path.join(harness.ROOT, "tests", "e2e", "cookbook", f"{name}.c")
-            harness.compiled(os.path.join(cls.bin, name), "gcc", "-g", "-O1", source)
+            harness.compiled(os.path.join(cls.bin, name), "gcc", "-g", "-O1", source(name), "-Wl,--no-as-needed", library, f"-Wl,-rpath,{cls.bin}")
 
     @classmethod
     def start(cls, name, directory):
@@ -79,6 +81,14 @@ class Services(test_cookbook.Pages):
             self.assertEqual(int(price) % 100, 0)
         self.assertEqual(sum(map(len, items.values())), 6)
         self.assertTrue(all(got == sorted(got) and got[0] == 1 for got in items.values()), items)
+
+    @needs_root
+    def test_taxes(self):
+        amounts = collections.defaultdict(list)
+        for pid, amount in self.ask("taxes").rows(r"invoice\[(\d+)[/\]].*tax: amount=(\d+)"):
+            amounts[pid].append(int(amount))
+        self.assertEqual(sum(map(len, amounts.values())), 6)
+        self.assertTrue(all(got == sorted(got) and got[-1] % got[0] == 0 for got in amounts.values()), amounts)
 
     @needs_root
     def test_script(self):

@@ -29,10 +29,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define LET_GO_NS   UINT64_C(100000000)
-#define PLANNING_NS UINT64_C(120000000000) /* debug information may have to be read for the first time */
+#define MAPPING_CALLS 64u /* system calls of a loader from the open to the close of a library: about ten */
+#define LET_GO_NS     UINT64_C(100000000)
+#define PLANNING_NS   UINT64_C(120000000000) /* debug information may have to be read for the first time */
 
 struct dp_launch {
 	struct dp_process p;
@@ -43,6 +45,7 @@ struct dp_launch {
 	int failure;       /* pipe, carries the errno of exec; -1 if adopted */
 	/* while the loader runs: */
 	struct dp_auxv_entry entry;
+	bool kept; /* entry.slot is in a frame of the loader */
 	dp_addr trip;
 	bool signals; /* the code at `trip` sends its signal first */
 };
@@ -225,7 +228,8 @@ static struct dp_error *clear_trip(struct dp_launch *l)
 	r.orig_rax = UINT64_MAX;
 	if (ptrace(PTRACE_SETREGS, l->p.pid, NULL, &r) != 0)
 		return ended(l);
-	DP_TRY(dp_mem_write(&l->p, l->entry.slot, &l->entry.value, sizeof(l->entry.value)));
+	if (!l->kept)
+		DP_TRY(dp_mem_write(&l->p, l->entry.slot, &l->entry.value, sizeof(l->entry.value)));
 	return dp_mem_write_text(&l->p, l->p.pid, l->trip, zeroes, sizeof(zeroes), NULL);
 }
 
@@ -249,16 +253,53 @@ static struct dp_error *run_loader(struct dp_launch *l, bool *again)
 	return run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop);
 }
 
-static struct dp_error *to_entry(struct dp_launch *l)
+/* `stack`: see dp_launch_adopt(). */
+static struct dp_error *find_entry(struct dp_launch *l, uint64_t stack)
 {
-	for (bool again = true; again;) {
-		DP_TRY(dp_entry_find(&l->p, &l->entry, &l->is_static));
-		if (l->is_static)
-			return NULL;
+	l->kept = stack;
+	return stack ? dp_entry_find_kept(&l->p, stack, &l->entry) : dp_entry_find(&l->p, &l->entry, &l->is_static);
+}
+
+/* With the entry found already. */
+static struct dp_error *run_to_entry(struct dp_launch *l)
+{
+	for (bool again = true; again && !l->is_static;) {
 		DP_TRY(set_trip(l));
 		DP_TRY(run_loader(l, &again));
+		if (again)
+			DP_TRY(find_entry(l, 0));
 	}
-	return clear_trip(l);
+	return l->is_static ? NULL : clear_trip(l);
+}
+
+static struct dp_error *to_entry(struct dp_launch *l)
+{
+	DP_TRY(find_entry(l, 0));
+	return run_to_entry(l);
+}
+
+/* ---- a library that is loaded ------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * At the exit of open(): rax is the descriptor. Loaders map the file, and close it; then nothing of it has run yet, and not even
+ * its addresses are relocated.
+ */
+static struct dp_error *to_mapped(struct dp_launch *l)
+{
+	struct user_regs_struct r, opened;
+	struct dp_stop stop;
+	if (ptrace(PTRACE_GETREGS, l->p.pid, NULL, &opened) != 0)
+		return ended(l);
+	for (unsigned calls = 0; calls < MAPPING_CALLS && (int64_t)opened.rax >= 0; calls++) {
+		DP_TRY(run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop));
+		if (stop.kind == DP_STOP_EXEC || ptrace(PTRACE_GETREGS, l->p.pid, NULL, &r) != 0)
+			return ended(l);
+		DP_TRY(run_to(l, PTRACE_SYSCALL, DP_STOP_SYSCALL, &stop));
+		if (stop.kind == DP_STOP_SYSCALL && r.orig_rax == SYS_close && r.rdi == opened.rax)
+			return NULL;
+	}
+	return dp_error(DP_TAG_UNSTOPPABLE, "process %d (%s) does not map a library as loaders do", l->p.pid, l->p.comm);
 }
 
 /* ---- all together ------------------------------------------------------------------------------------------------------- */
@@ -322,28 +363,34 @@ static void let_go(pid_t pid)
 		dp_late_stop_add(pid);
 }
 
-static struct dp_error *adopt(struct dp_launch *l, pid_t pid)
+static struct dp_error *adopt(struct dp_launch *l, const struct dp_launch_adopted *what)
 {
-	l->p.pid = l->p.alive = pid;
-	DP_TRY(finish_exec(l));
-	DP_TRY(dp_process_inspect(pid, &l->p));
-	DP_TRY(to_entry(l));
+	l->p.pid = l->p.alive = what->pid;
+	if (what->at == DP_LAUNCH_EXECED)
+		DP_TRY(finish_exec(l));
+	DP_TRY(dp_process_inspect(what->pid, &l->p));
+	if (what->at == DP_LAUNCH_LOADS) {
+		DP_TRY(to_mapped(l));
+	} else {
+		DP_TRY(find_entry(l, what->at == DP_LAUNCH_PREPARED ? what->stack : 0));
+		DP_TRY(run_to_entry(l));
+	}
 	return hold(l);
 }
 
-struct dp_error *dp_launch_adopt(pid_t pid, uint64_t until_ns, struct dp_launch **ret)
+struct dp_error *dp_launch_adopt(const struct dp_launch_adopted *what, struct dp_launch **ret)
 {
 	struct dp_launch *l = calloc(1, sizeof(*l));
 	if (!l) {
-		let_go(pid);
+		let_go(what->pid);
 		return dp_error_nomem();
 	}
 	dp_watchdog_start();
 	dp_watchdog_limit(DP_WATCHDOG_NS, PLANNING_NS);
-	*l = (struct dp_launch){.failure = -1, .adopted = true, .until_ns = until_ns};
-	struct dp_error *err = adopt(l, pid);
+	*l = (struct dp_launch){.failure = -1, .adopted = true, .until_ns = what->until_ns};
+	struct dp_error *err = adopt(l, what);
 	if (err) {
-		let_go(pid);
+		let_go(what->pid);
 		dp_launch_destroy(l);
 		return err;
 	}

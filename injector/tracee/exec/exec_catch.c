@@ -12,7 +12,10 @@
  */
 #include "injector/tracee/exec/exec_catch.h"
 
+#include "injector/tracee/borrow/dispatch.h"
 #include "injector/tracee/exec/exec_named.h"
+#include "injector/tracee/proc/auxv.h"
+#include "injector/tracee/proc/mappers.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
@@ -165,7 +168,7 @@ static struct dp_error *take_over(const struct dp_exec_start *start, const struc
 		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was executing a program for more than a second", start->pid);
 	}
 	if (stop.kind == DP_STOP_EXEC && executes(tid, file))
-		return dp_launch_adopt(tid, dp_now_ns() + ENTRY_NS, &ret->launch);
+		return dp_launch_adopt(&(struct dp_launch_adopted){.pid = tid, .until_ns = dp_now_ns() + ENTRY_NS}, &ret->launch);
 	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && executes(tid, file);
 	release(tid, stop);
 	return NULL;
@@ -199,6 +202,49 @@ static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *st
 	return seized ? take_over(start, &file, ret) : err;
 }
 
+/* ---- loaders --------------------------------------------------------------------------------------------------------------- */
+
+/* One thread, which is ours now, in a program that has begun, none of our memory, and system calls that arrive in the kernel. */
+static bool is_simple(const struct dp_process *p)
+{
+	struct dp_tids tids;
+	const bool listed = dp_proc_tids(p->pid, &tids), one = listed && tids.n == 1;
+	if (listed)
+		free(tids.tid);
+	return one && dp_loader_is_done(p) && !dp_mapper_has_ours(p->pid) && !dp_dispatch_possible(p, p->pid);
+}
+
+/* After the thread was seized in its open() and let go. */
+static struct dp_error *take_loader(const struct dp_exec_start *start, struct dp_exec_caught *ret)
+{
+	const struct slow one = {start->pid, start->tid};
+	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
+	struct dp_launch_adopted a = {.pid = start->pid, .until_ns = dp_now_ns() + EXEC_NS + ENTRY_NS};
+	pid_t tid;
+	const struct dp_stop stop = await(&one, dp_now_ns() + EXEC_NS, &tid);
+	if (stop.kind == DP_STOP_NONE) {
+		note_slow(&one);
+		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was opening a library for more than a second", start->pid);
+	}
+	if (stop.kind == DP_STOP_TRAP && start->tid == start->pid && dp_loader_is_starting(&p, &a.stack))
+		a.at = DP_LAUNCH_PREPARED;
+	else if (stop.kind == DP_STOP_TRAP && is_simple(&p))
+		a.at = DP_LAUNCH_LOADS;
+	if (a.at)
+		return dp_launch_adopt(&a, &ret->launch);
+	ret->loads = stop.kind != DP_STOP_EXITED;
+	release(tid, stop);
+	return NULL;
+}
+
+static struct dp_error *catch_loader(struct dp_exec_watch *w, struct dp_exec_start *start, struct dp_exec_caught *ret)
+{
+	bool seized = false;
+	struct dp_error *err = seize(start, &seized);
+	dp_exec_watch_allow(w, start);
+	return seized ? take_loader(start, ret) : err;
+}
+
 struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *ret)
 {
 	struct dp_exec_start start;
@@ -207,11 +253,12 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 	if (!dp_exec_watch_take(w, SEIZE_NS, &start))
 		return NULL;
 	ret->pid = start.pid;
-	ret->late = start.late;
+	ret->late = start.late && !start.loads;
+	ret->loads = start.late && start.loads;
 	if (start.late)
 		return NULL;
 	dp_watchdog_start();
-	err = catch (w, &start, ret);
+	err = start.loads ? catch_loader(w, &start, ret) : catch (w, &start, ret);
 	dp_watchdog_stop();
 	return err;
 }

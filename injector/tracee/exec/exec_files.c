@@ -22,6 +22,7 @@ struct dp_exec_files {
 	int group, directories; /* fanotify; inotify */
 	const char *const *path;
 	size_t n;
+	bool modules; /* any open of a file asks, and a path may lead nowhere */
 };
 
 static void watch_directory(const struct dp_exec_files *f, const char *path)
@@ -49,7 +50,7 @@ static struct dp_error *mark(const struct dp_exec_files *f, const char *path)
 		return dp_error_sys(DP_TAG_EXEC, "cannot watch the program %s", path);
 	if (!S_ISREG(st.st_mode))
 		return dp_error(DP_TAG_EXEC, "cannot watch %s: it is not a file", path);
-	if (fanotify_mark(f->group, FAN_MARK_ADD, FAN_OPEN_EXEC_PERM, AT_FDCWD, path) == 0)
+	if (fanotify_mark(f->group, FAN_MARK_ADD, f->modules ? FAN_OPEN_PERM : FAN_OPEN_EXEC_PERM, AT_FDCWD, path) == 0)
 		return NULL;
 	if (errno == EINVAL)
 		return dp_error(DP_TAG_PERMISSION,
@@ -88,17 +89,25 @@ static struct dp_error *create_steps(struct dp_exec_files *f)
 		return dp_error_sys(DP_TAG_SYS, "inotify");
 	for (size_t i = 0; i < f->n; i++) {
 		watch_directories(f, f->path[i]); /* first: a file that is replaced now is seen */
-		DP_TRY(mark(f, f->path[i]));
+		struct dp_error *err = mark(f, f->path[i]);
+		if (err && !f->modules)
+			return err;
+		dp_error_destroy(err);
 	}
 	return NULL;
 }
 
-struct dp_error *dp_exec_files_create(int group, const char *const *path, size_t n, struct dp_exec_files **ret)
+void dp_exec_files_add(const struct dp_exec_files *f, const char *path)
+{
+	dp_error_destroy(mark(f, path));
+}
+
+struct dp_error *dp_exec_files_create(int group, const char *const *path, size_t n, bool modules, struct dp_exec_files **ret)
 {
 	struct dp_exec_files *f = malloc(sizeof(*f));
 	if (!f)
 		return dp_error_nomem();
-	*f = (struct dp_exec_files){.group = group, .directories = -1, .path = path, .n = n};
+	*f = (struct dp_exec_files){.group = group, .directories = -1, .path = path, .n = n, .modules = modules};
 	struct dp_error *err = create_steps(f);
 	if (err)
 		dp_exec_files_destroy(f);

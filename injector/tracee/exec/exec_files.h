@@ -8,11 +8,18 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct dp_exec_files; /* opaque */
-/* Marks the files in the fanotify group, which outlives this. The paths must, too. DP_TAG_EXEC: not a file. */
-struct dp_error *dp_exec_files_create(int group, const char *const *path, size_t n, struct dp_exec_files **ret) DP_MUST_CHECK;
+/*
+ * Marks the files in the fanotify group, which outlives this. The paths must, too. An exec of one asks; with `modules` any open,
+ * and a path that leads to no file is left out. DP_TAG_EXEC: not a file.
+ */
+struct dp_error *dp_exec_files_create(int group, const char *const *path, size_t n, bool modules,
+                                      struct dp_exec_files **ret) DP_MUST_CHECK;
+/* One more, without its directory. */
+void dp_exec_files_add(const struct dp_exec_files *f, const char *path);
 /* Marks all file systems that are mounted here now. */
 struct dp_error *dp_exec_files_mark_all(const struct dp_exec_files *f) DP_MUST_CHECK;
 /* Accepts NULL. */

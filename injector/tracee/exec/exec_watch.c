@@ -11,6 +11,7 @@
 #include "injector/tracee/exec/exec_guard.h"
 #include "injector/tracee/exec/exec_named.h"
 #include "injector/tracee/exec/exec_tree.h"
+#include "injector/tracee/proc/auxv.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
@@ -25,7 +26,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/fanotify.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define CALL_TRIES 100u
 
 struct waiting {
 	struct dp_exec_start start;
@@ -61,17 +66,22 @@ static void answer(const struct dp_exec_watch *w, int *fd)
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------ */
 
-/* The process of a thread; 0: it cannot be seen from here, is traced by this tool, or does not belong to the set. */
+/* The process of a thread; 0: it cannot be seen from here, is traced by this tool or its child, or does not belong to the set. */
 static pid_t wanted(const struct dp_exec_watch *w, pid_t tid)
 {
 	struct dp_buf status;
 	pid_t pid = 0;
 	dp_buf_init(&status);
 	if (tid > 0 && dp_proc_slurp(&status, "/proc/%d/status", tid)) {
-		const pid_t tracer = (pid_t)dp_status_long(dp_buf_str(&status), "TracerPid", 0);
-		pid = tracer && dp_is_own_task(tracer) ? 0 : (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", 0);
+		const char *text = dp_buf_str(&status);
+		const pid_t tracer = (pid_t)dp_status_long(text, "TracerPid", 0);
+		const bool traced = tracer && dp_is_own_task(tracer);
+		const bool child = !w->what.tree && dp_status_long(text, "PPid", 0) == getpid(); /* the tool may wait for it */
+		pid = traced || child ? 0 : (pid_t)dp_status_long(text, "Tgid", 0);
 	}
 	dp_buf_fini(&status);
+	if (pid == getpid())
+		return 0;
 	return pid && w->what.tree && !dp_exec_tree_has(w->what.tree, pid) ? 0 : pid;
 }
 
@@ -84,6 +94,28 @@ static bool is_asked_for(const struct dp_exec_watch *w, const struct dp_exec_sta
 		if (dp_exec_is_file(start, w->what.path[i]))
 			return true;
 	return dp_exec_is_named(start, w->what.name, w->what.nnames);
+}
+
+/* The kernel asks before the thread sleeps. */
+static void await_call(const struct dp_exec_start *start, struct dp_proc_call *ret)
+{
+	for (unsigned tried = 0; tried < CALL_TRIES; tried++) {
+		dp_proc_call(start->pid, start->tid, ret);
+		if (ret->nr >= 0)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = tried < CALL_TRIES / 2 ? 20000 : 1000000}, NULL);
+	}
+}
+
+/* Whoever opens a module neither to execute nor to load it is not asked about. */
+static bool may_start(const struct dp_exec_watch *w, struct dp_exec_start *start)
+{
+	struct dp_proc_call call;
+	if (!start->pid || !w->what.modules)
+		return start->pid;
+	await_call(start, &call);
+	start->loads = call.nr == SYS_openat || call.nr == SYS_open;
+	return start->loads ? dp_loader_has(start->pid, call.pc) : call.nr == SYS_execve || call.nr == SYS_execveat;
 }
 
 static void tell(int event)
@@ -115,7 +147,7 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
 	if (event->fd < 0)
 		return;
-	if (start.pid && atomic_load(&w->holds) && is_asked_for(w, &start) && append(w, &start))
+	if (may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start) && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);
@@ -191,6 +223,11 @@ void dp_exec_watch_hold(struct dp_exec_watch *w)
 	atomic_store(&w->holds, true);
 }
 
+void dp_exec_watch_add(const struct dp_exec_watch *w, const char *path)
+{
+	dp_exec_files_add(w->files, path);
+}
+
 int dp_exec_watch_fd(const struct dp_exec_watch *w)
 {
 	return w->ready;
@@ -258,9 +295,9 @@ static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_ex
 		return dp_error_sys(DP_TAG_SYS, "eventfd");
 	DP_TRY(open_group(w));
 	w->what = *what;
-	atomic_init(&w->holds, !what->tree);
-	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, &w->files));
-	if (what->tree && (what->nnames || !what->npaths))
+	atomic_init(&w->holds, !what->tree && !what->all && !what->modules);
+	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, what->modules, &w->files));
+	if (what->all || (what->tree && (what->nnames || !what->npaths)))
 		DP_TRY(dp_exec_files_mark_all(w->files));
 	w->guard = dp_exec_guard_create();
 	return start_thread(w);

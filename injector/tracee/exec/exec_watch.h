@@ -24,6 +24,7 @@ struct dp_exec_start {
 	pid_t pid, tid; /* the thread that is about to execute the program, and its process */
 	int fd;         /* of the question: the program's file; -1 once it is answered */
 	bool late;      /* it was let go, because the tool took too long */
+	bool loads;     /* the question is of a loader that opens the file, to map it */
 };
 
 struct dp_exec_watched {         /* must outlive the watch */
@@ -36,16 +37,22 @@ struct dp_exec_watched {         /* must outlive the watch */
 	 * execs of all processes wait for an answer.
 	 */
 	struct dp_exec_tree *tree;
+	bool all; /* every exec by any process; or: */
+	/* Every exec of the files of `path`, and every loader that opens one, at the start of a program or in dlopen(). Whoever
+	 * else opens one of these files is answered at once. */
+	bool modules;
 };
 /* DP_TAG_EXEC: a path that leads to no file; DP_TAG_PERMISSION: this user or this kernel cannot watch. */
 struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret) DP_MUST_CHECK;
 /* Lets all go that wait. Accepts NULL. */
 struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w);
 /*
- * With a set of processes: from now on their execs wait. Until then all go on, because a process that attach waits for may itself
- * wait in vfork() for such an exec.
+ * With a set of processes, or all: from now on they wait. Until then all go on, because a process that attach waits for may
+ * itself wait in vfork() for such an exec.
  */
 void dp_exec_watch_hold(struct dp_exec_watch *w);
+/* With `modules`: one more file. What cannot be marked is not seen. */
+void dp_exec_watch_add(const struct dp_exec_watch *w, const char *path);
 /* Readable while a start waits. */
 int dp_exec_watch_fd(const struct dp_exec_watch *w);
 /* Takes the start that has waited longest; false: none. Allow it within `ns`: then the thread of the watch does so. */

@@ -58,8 +58,11 @@ bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret)
 bool dp_stat_parse(const char *text, struct dp_task_stat *ret)
 {
 	const char *p = strrchr(text, ')'); /* the name may contain anything, ')' too */
-	return p && sscanf(p + 1, " %c %d %*d %*d %*d %*d %" SCNu64 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-	                   &ret->state, &ret->ppid, &ret->flags, &ret->start_time) == 4;
+	ret->memory = ret->start_stack = 0;
+	return p && sscanf(p + 1,
+	                   " %c %d %*d %*d %*d %*d %" SCNu64 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64
+	                   " %" SCNu64 " %*d %*u %*u %*u %" SCNu64,
+	                   &ret->state, &ret->ppid, &ret->flags, &ret->start_time, &ret->memory, &ret->start_stack) >= 4;
 }
 
 /* Values from the kernel's include/linux/sched.h, and the kernel since which each means this for threads of processes. */

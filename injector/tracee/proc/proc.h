@@ -17,6 +17,8 @@ struct dp_task_stat {
 	pid_t ppid;
 	uint64_t flags; /* PF_ flags of the kernel */
 	uint64_t start_time;
+	uint64_t memory;      /* bytes of address space */
+	uint64_t start_stack; /* where exec put argc; 0: we may not trace the process */
 };
 #define DP_PF_KTHREAD 0x00200000u
 

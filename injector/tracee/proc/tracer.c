@@ -16,7 +16,7 @@ pid_t dp_tracer_of(pid_t pid, pid_t tid)
 }
 
 /* What the user of the tracer types. The first row whose name begins like the tracer's command counts. */
-static const char *advice_for(const char *comm)
+static const char *known_advice(const char *comm)
 {
 	static const struct {
 		const char *name, *advice;
@@ -31,7 +31,12 @@ static const char *advice_for(const char *comm)
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
 		if (!strncmp(comm, row[i].name, strlen(row[i].name)))
 			return row[i].advice;
-	return "let it detach from the process";
+	return NULL;
+}
+
+bool dp_tracer_is_known(const char *comm)
+{
+	return known_advice(comm);
 }
 
 struct dp_error *dp_tracer_refuse(const struct dp_process *p, pid_t tid, pid_t tracer)
@@ -45,6 +50,7 @@ struct dp_error *dp_tracer_refuse(const struct dp_process *p, pid_t tid, pid_t t
 		        "look for gdb or strace outside of this container",
 		        tid, p->pid, p->comm);
 	dp_proc_comm(tracer, comm, sizeof(comm));
+	const char *advice = known_advice(comm);
 	return dp_error(DP_TAG_TRACED, "thread %d of process %d (%s) is traced by process %d (%s): %s", tid, p->pid, p->comm,
-	                tracer, comm, advice_for(comm));
+	                tracer, comm, advice ? advice : "let it detach from the process");
 }

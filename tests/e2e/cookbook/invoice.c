@@ -8,11 +8,15 @@ __attribute__((noinline)) long total(int item, int price)
 	return (long)item * price;
 }
 
+long tax(long amount); /* tax.c */
+
 int main(int argc, char **argv)
 {
 	const int price = argc > 1 ? atoi(argv[1]) : 1;
-	long sum = 0;
-	for (int item = 1; item <= 3; item++)
+	long sum = 0, taxes = 0;
+	for (int item = 1; item <= 3; item++) {
 		sum += total(item, price);
-	return sum != 6L * price;
+		taxes += tax(sum);
+	}
+	return sum != 6L * price || taxes > sum * 3;
 }

@@ -278,6 +278,38 @@ Test(options, the_pid_of_dtrace_is_the_process)
 	refused("dynprobe -c ls --probe pid42::f:entry", DP_TAG_USAGE, "42");
 }
 
+Test(options, all_is_every_process_and_the_entry_of_functions)
+{
+	struct dp_options o =
+	        parsed("dynprobe --all 'libssl.so.3!SSL_write' --all 'libssl.so.3!SSL_read:return' --probe 'a!b+4'");
+	cr_assert(o.trace.all && o.trace.follow && o.trace.no_trap && !o.trace.npids);
+	cr_assert_eq(o.trace.nprobes, 3);
+	cr_expect(o.trace.probe[0].entry && !o.trace.probe[1].entry && !o.trace.probe[2].entry);
+	cr_expect_eq(o.trace.sink, DP_SINK_RING);
+	dp_options_fini(&o);
+	o = parsed("dynprobe -n 'pid*::malloc:entry'");
+	cr_expect(o.trace.all && o.trace.probe[0].entry);
+	dp_options_fini(&o);
+	o = parsed("dynprobe --probe 'pid*:libc.so.6:free:entry'");
+	cr_expect(o.trace.all);
+	dp_options_fini(&o);
+}
+
+Test(options, all_excludes_single_processes_DP_USAGE)
+{
+	refused("dynprobe --all f --pid 1", DP_TAG_USAGE, "--pid");
+	refused("dynprobe --probe 'pid*::f:entry' --pid 1", DP_TAG_USAGE, "--pid");
+	refused("dynprobe --probe 'pid*::f:entry' --probe 'pid12::f:entry'", DP_TAG_USAGE, "--all");
+	refused("dynprobe --all f -c true", DP_TAG_USAGE, "a command");
+	refused("dynprobe --all f --program true", DP_TAG_USAGE, "--program");
+	refused("dynprobe --all f --count", DP_TAG_USAGE, "aggregations");
+	refused("dynprobe --all f --tactic trap", DP_TAG_USAGE, "--all");
+	refused("dynprobe --all 0x1234", DP_TAG_USAGE, "single process");
+	refused("dynprobe --all syscall:read", DP_TAG_USAGE, "system calls");
+	refused("dynprobe --all /none/of/this.so!f", DP_TAG_NO_MODULE, "/none/of/this.so");
+	refused("attach --probe 'pid*::f:entry'", DP_TAG_USAGE, "");
+}
+
 Test(options, probes_from_a_file)
 {
 	char path[] = "/tmp/dynprobe-probes-XXXXXX", line[200];

@@ -164,7 +164,12 @@ Test(spec, the_spelling_of_dtrace)
 	check("pid$target::foo:0x1c", "-", "foo", 0x1c);
 	check("pid$target::foo:0", "-", "foo", 0);
 	check("pid$target:libc.so.6:-:1c", "libc.so.6", "-", 0x1c);
+	point("pid*::malloc:entry", "-", "malloc", DP_POINT_ENTRY, false);
+	point("pid*:libssl.so.3:SSL_*:return", "libssl.so.3", "SSL_*", DP_POINT_RETURN, true);
+	point("pid*:a.out:main:", "a.out", "main", DP_POINT_ALL, true);
 	check("pid", "-", "pid", 0);
+	check("pid*", "-", "pid*", 0);
+	check("pid*foo", "-", "pid*foo", 0);
 	check("pid3", "-", "pid3", 0);
 	check("pidfd_open:entry", "-", "pidfd_open", 0);
 }
@@ -178,6 +183,23 @@ Test(spec, the_pid_of_dtrace_is_kept)
 	cr_assert_null(dp_spec_parse("pid$target::foo:entry", &s));
 	cr_expect_eq(s.pid, 0);
 	dp_spec_fini(&s);
+}
+
+Test(spec, pid_star_means_every_process)
+{
+	const struct {
+		const char *text;
+		bool every;
+	} row[] = {{"pid*::foo:entry", true}, {"pid$target::foo:entry", false}, {"pid4242::foo:entry", false}, {"pid*", false}};
+	struct dp_spec s;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		cr_assert_null(dp_spec_parse(row[i].text, &s));
+		cr_expect_eq(s.every, row[i].every, "%s", row[i].text);
+		cr_expect_eq(s.pid, strstr(row[i].text, "4242") ? 4242 : 0, "%s", row[i].text);
+		dp_spec_fini(&s);
+	}
+	wrong("pid*:foo", 8);
+	wrong("pid*:a:b:zz", 9);
 }
 
 Test(spec, SYNTAX_errors_of_points_show_the_place)
