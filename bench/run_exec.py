@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     shutil.copy(foo, other)
     sleeper = subprocess.Popen(["sleep", "1000"])
     compare(options.build, "--program, another program", other, "--program", foo, most=20)
-    compare(options.build, "--program, the program itself", foo, "--program", foo)
+    compare(options.build, "--program, the program itself", foo, "--program", foo, most=3000)
     compare(options.build, "--follow, a process that is not followed", other, "--follow", "--pid", str(sleeper.pid))
     sleeper.kill()
     sleeper.wait()
