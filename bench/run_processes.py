@@ -102,28 +102,33 @@ def bench_fork():
     program.close()
 
 
+def arm(processes, args):
+    """Seconds from dynprobe's start to the last site of the last process; its processor time, and its memory in MiB."""
+    probing = Probing(*args, *([] if "--program" in args else ["--pid", ",".join(str(p.pid) for p in processes)]))
+    while probing.process.poll() is None and not all(mapped(p.pid) for p in processes):
+        time.sleep(0.05)
+    time.sleep(0.5)  # the last one is being patched
+    with open(f"/proc/{probing.process.pid}/statm") as f, open(f"/proc/{probing.process.pid}/stat") as stat:
+        memory = int(f.read().split()[1]) * 4096 >> 20
+        busy = sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    summary = probing.end()
+    if summary["placed"] != MANY:
+        raise SystemExit(f"{summary['placed']} of {MANY} placed")
+    return summary["attach_ns"] / 1e9, busy, memory
+
+
 def armed(name, command, *args):
-    """From dynprobe's start to the last site of the last process; its processor time and memory."""
     processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for _ in range(MANY)]
-    time.sleep(1)  # until they are through their start; nothing is measured
-    took, busy, memory = [], [], 0
-    for _ in range(options.rounds):
-        probing = Probing(*args, *([] if "--program" in args else ["--pid", ",".join(str(p.pid) for p in processes)]))
-        while not all(mapped(p.pid) for p in processes):
-            time.sleep(0.05)
-        time.sleep(0.5)  # the last one is being patched
-        with open(f"/proc/{probing.process.pid}/statm") as f, open(f"/proc/{probing.process.pid}/stat") as stat:
-            memory = max(memory, int(f.read().split()[1]) * 4096 >> 20)
-            busy.append(sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK"))
-        summary = probing.end()
-        if summary["placed"] != MANY:
-            raise SystemExit(f"{summary['placed']} of {MANY} placed")
-        took.append(summary["attach_ns"] / 1e9)
-    for p in processes:
-        p.kill()
-        p.wait()
+    try:
+        time.sleep(1)  # until they are through their start; nothing is measured
+        took, busy, memory = zip(*(arm(processes, args) for _ in range(options.rounds)))
+    finally:
+        for p in processes:
+            p.kill()
+            p.wait()
     print(f"{MANY} processes armed, {name}: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f}), "
-          f"{statistics.median(busy):.2f} s of processor time, dynprobe's memory {memory} MiB  {verdict(statistics.median(took) <= 2, '<= 2 s')}")
+          f"{statistics.median(busy):.2f} s of processor time, dynprobe's memory {max(memory)} MiB  "
+          f"{verdict(statistics.median(took) <= 2, '<= 2 s')}")
 
 
 def bench_armed():
