@@ -135,6 +135,23 @@ class Snapshots(Case):
         self.assertFalse(shot_of(r.events[-1]))
         self.assertEqual(t.process.wait(30), 0, t.output())
 
+    @needs_root
+    def test_fork_child_that_may_not_be_read_does_not_wait_and_takes_nothing_from_the_others(self):
+        tool, program = self.for_nobody("dynprobe"), self.for_nobody("family")
+        t = self.target(program, "hidden", 1000, prefix=harness.NOBODY)
+        out = self.path("hidden.json")
+        p = self.spawn(*harness.NOBODY, "env", f"HOME={self.dir}", tool, "--pid", t.pid, "--follow", "--function", "foo", "--snapshot", "--max-snapshots", 4, *SOON,
+                       "--no-record", "-f", "json", "-o", out, stderr=subprocess.PIPE, text=True, cwd=self.dir)
+        wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="probes")
+        os.kill(t.pid, signal.SIGUSR1)
+        _, err = p.communicate(timeout=120)
+        self.assertEqual(p.returncode, 0, err)
+        r = harness.Result(p.returncode, "", err, out)
+        self.assertEqual(dict(self.assert_files(r, 4)), {t.pid: 4})
+        self.assertEqual(len({e["pid"] for e in r.events}), 2)
+        self.assertEqual(r.summary["snapshots"]["in_vain"], 0, "the child's threads went on at once")
+        self.assertEqual(t.process.wait(30), 0, t.output())
+
     def test_killed_fork_child_gives_its_place_to_the_others(self):
         t = self.family("on")
         p = self.follow(t, "--max-snapshots", 100000, "--snapshot-interval", "1ns", "--max-pause", 30000)

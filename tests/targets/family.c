@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * family MODE [N [now]]: a tree of processes that call a probed function; each prints "CALLED PID NUMBER" when it has made its calls. Begins
- * at SIGUSR1, or at once.
+ * family MODE [N [now]]: a tree of processes that call a probed function; each prints "CALLED PID NUMBER" when it has made its
+ * calls. Begins at SIGUSR1, or at once.
  *
  *   tree N      three generations with threads: process number k of its parent makes N + k calls in each thread
  *   raw N       one child by a raw clone, which leaves its parent's thread id in the thread control block
  *   namespace N one child in a pid namespace of its own, which makes N slow calls in a thread
  *   headless N  one child whose first thread ends, and whose second makes N slow calls
  *   filtered N  one child that puts itself under a seccomp filter, which allows everything, and makes N slow calls
+ *   hidden N    one child that nobody but root may read; it and its parent make N slow calls
  *   execs N     one child that makes N calls, then executes another program
  *   leaves N now PROGRAM [ARGS...]
  *               N calls; then executes PROGRAM, and a child makes N slow calls once that has happened
@@ -118,7 +119,7 @@ static long raw(void)
 	return bad + await_children();
 }
 
-static void slow_calls(void)
+static long call_slowly(void)
 {
 	long bad = 0;
 	for (long i = 0; i < calls; i++) {
@@ -126,7 +127,12 @@ static void slow_calls(void)
 		target_sleep_us(1000);
 	}
 	say(calls);
-	_exit(bad != 0);
+	return bad;
+}
+
+static void slow_calls(void)
+{
+	_exit(call_slowly() != 0);
 }
 
 static void *slow_thread(void *arg)
@@ -165,6 +171,17 @@ static long filtered(void)
 		slow_calls();
 	}
 	return (pid < 0) + await_children();
+}
+
+static long hidden(void)
+{
+	const pid_t pid = fork();
+	if (!pid) {
+		if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+			_exit(9);
+		slow_calls();
+	}
+	return (pid < 0) + call_slowly() + await_children();
 }
 
 static long headless(void)
@@ -286,6 +303,8 @@ static long run(const char *mode)
 		return by_clone(CLONE_NEWPID);
 	if (!strcmp(mode, "filtered"))
 		return filtered();
+	if (!strcmp(mode, "hidden"))
+		return hidden();
 	if (!strcmp(mode, "headless"))
 		return headless();
 	if (!strcmp(mode, "execs"))

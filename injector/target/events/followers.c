@@ -167,17 +167,27 @@ static pid_t find_number(const struct dp_followers *f, uint32_t process)
 	return 0;
 }
 
+static bool has_unreadable(const struct dp_followers *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->item[i].unreadable)
+			return true;
+	return false;
+}
+
 pid_t dp_followers_pid(struct dp_target *t, uint32_t process)
 {
 	struct dp_followers *f = t->followers;
 	const uint64_t now = dp_now_ns();
-	pid_t found = f ? find_number(f, process) : -1;
+	pid_t found = f ? find_number(f, process) : DP_FOLLOWER_ENDED;
 	if (found || now - f->sought_ns < SEEK_NS)
 		return found;
 	f->sought_ns = now;
 	inspect(t);
 	found = find_number(f, process);
-	return found || f->incomplete || process > f->joined ? found : -1;
+	if (found || f->incomplete)
+		return found;
+	return has_unreadable(f) ? DP_FOLLOWER_HIDDEN : DP_FOLLOWER_ENDED; /* or a number that nobody took: the program's own */
 }
 
 pid_t dp_followers_at(const struct dp_target *t, size_t i)

@@ -164,7 +164,7 @@ static bool is_gone(struct dp_target *t, pid_t pid, uint32_t ns_tid)
 	return access(path, F_OK) != 0;
 }
 
-/* The process of the thread that waits. 0: not known yet; -1: it has ended. */
+/* The process of the thread that waits; else as dp_followers_pid(). */
 static pid_t process_of(struct dp_target *t, uint64_t process)
 {
 	return process ? dp_followers_pid(t, (uint32_t)process) : t->process.pid;
@@ -231,7 +231,12 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 		return false;
 	}
 	const pid_t pid = process_of(t, p->process);
-	if (pid < 0 || (pid && is_gone(t, pid, p->tid))) {
+	if (pid == DP_FOLLOWER_HIDDEN) {
+		__atomic_fetch_add(&p->left, 1, __ATOMIC_RELAXED); /* it was no snapshot */
+		dp_park_release(t);
+		return false;
+	}
+	if (pid == DP_FOLLOWER_ENDED || (pid && is_gone(t, pid, p->tid))) {
 		move(p, state, DP_PARK_FREE);
 		return false;
 	}
