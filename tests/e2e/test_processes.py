@@ -149,6 +149,8 @@ class Processes(Case):
             with open(folder + "/cgroup.procs", "w") as f:
                 f.write(str(t.pid))
         r = self.dynprobe("--cgroup", outer, "--function", "foo", "-n", 40)
+        harness.tool("snapshot", "--cgroup", outer, "-o", self.path("x"), status=0)
+        self.assertEqual(sorted(f for f in os.listdir(self.dir) if f.startswith("x.")), sorted(f"x.{t.pid}" for t in (a, b)))
         for t in (a, b):
             self.assert_result_ok(t)
         self.assert_ok(r)
