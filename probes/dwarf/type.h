@@ -144,6 +144,7 @@ bool dp_die_unsigned(Dwarf_Die *die, unsigned attribute, uint64_t *ret);
 bool dp_die_signed(Dwarf_Die *die, unsigned attribute, int64_t *ret);
 /* True for a C unit, where type tags need their keyword and enumerators are ints. */
 bool dp_die_unit_is_c(Dwarf_Die *unit);
+bool dp_die_unit_is_go(Dwarf_Die *unit);
 bool dp_die_flag(Dwarf_Die *die, unsigned attribute);
 /* The entry that this one is a copy of. */
 bool dp_die_origin(Dwarf_Die *die, Dwarf_Die *ret);

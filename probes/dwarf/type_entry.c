@@ -139,6 +139,11 @@ bool dp_die_enumerator(Dwarf_Die *die, bool is_signed, uint64_t *ret)
 	return true;
 }
 
+bool dp_die_unit_is_go(Dwarf_Die *unit)
+{
+	return unit->addr && dwarf_srclang(unit) == DW_LANG_Go;
+}
+
 bool dp_die_unit_is_c(Dwarf_Die *unit)
 {
 	switch (dwarf_srclang(unit)) {

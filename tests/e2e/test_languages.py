@@ -144,8 +144,8 @@ class Languages(Case):
         self.assertLessEqual(set(outermost), STACK_ENDS, outermost)
         self.assertGreater(outermost["runtime.goexit"], 10 * (outermost.total() - outermost["runtime.goexit"]))
 
-    def build_go(self, *args):
-        program, source = self.path("stress"), os.path.join(harness.ROOT, "tests", "e2e", "golang", "stress.go")
+    def build_go(self, *args, name="stress"):
+        program, source = self.path(name), os.path.join(harness.ROOT, "tests", "e2e", "golang", name + ".go")
         subprocess.run(["go", "build", *args, "-o", program, source], check=True, capture_output=True, env={**os.environ, "HOME": self.dir}, timeout=300)
         return program
 
@@ -186,12 +186,45 @@ class Languages(Case):
         self.assert_result_ok(t)
 
     @needs("gcc")
-    def test_DP_NO_VALUE_for_durations_of_goroutines_that_are_not_found(self):
+    def test_DP_NO_VALUE_for_goroutines_that_are_not_found(self):
         source = os.path.join(harness.ROOT, "tests", "targets", "goroutines.c")
         more = self.written("more.c", "__thread long more[3] = {1};\n")
         program = harness.compiled(self.path("own"), "gcc", "-D_GNU_SOURCE", "-O2", "-pthread", source, more)
-        r = self.dynprobe("--return", "work", "-t", "duration", "--", program, 1, json_events=False)
-        self.assert_refused(r, "DP-NO-VALUE", "work", "thread-local")
+        for what in (("--return", "work", "-t", "duration"), ("--function", "work", "-t", "goid")):
+            r = self.dynprobe(*what, "--", program, 1, json_events=False)
+            self.assert_refused(r, "DP-NO-VALUE", "work", "thread-local")
+
+    def test_DP_NO_VALUE_for_goid_without_the_runtimes_types(self):
+        r = self.dynprobe("--function", "work", "-t", "goid", "--", harness.target_path("goroutines"), 1, json_events=False)
+        self.assert_refused(r, "DP-NO-VALUE", "goroutine's number")
+        r = self.dynprobe("--function", "foo", "-t", "goid", "--", harness.target_path("jit"), json_events=False)
+        self.assert_refused(r, "DP-NO-VARIABLE", "goid")
+
+    def test_DP_NO_DEBUG_INFO_for_goid(self):
+        program = self.path("stripped")
+        subprocess.run(["strip", "--strip-debug", "-o", program, harness.target_path("goroutines")], check=True)
+        r = self.dynprobe("--function", "work", "-t", "goid", "--", program, 1, json_events=False)
+        self.assert_refused(r, "DP-NO-DEBUG-INFO", "stripped")
+
+    @harness.long_form
+    @needs("go")
+    def test_go_arguments_and_numbers_of_goroutines(self):
+        for mode in ("exe", "pie"):
+            program = self.build_go(f"-buildmode={mode}", name="arguments")
+            probes = [w for f in ("numbers", "lists", "pointers", "who") for w in ("--function", "main." + f, "-t", "args")]
+            r = self.dynprobe(*probes, "-t", "goid", "--", program)
+            self.assert_ok(r)
+            fields = {e["probe"]: {k: harness.number(v) for k, v in e["fields"].items()} for e in r.events if e["probe"] != "main_who"}
+            self.assertEqual(fields["main_numbers"], {"a": -1, "b": -3, "c": 200, "f": 2.5, "ok": True})
+            self.assertEqual({k: fields["main_lists"][k] for k in ("s_len", "t_len", "t_cap")}, {"s_len": 5, "t_len": 3, "t_cap": 3})
+            self.assertEqual({k: v for k, v in fields["main_pointers"].items() if k.startswith("q_")}, {"q_x": 5, "q_y": 6})
+            self.assertNotIn("sum", fields["main_pointers"], "a result is no argument")
+            who = [(e["fields"]["id"], e["fields"]["goid"]) for e in r.events if e["probe"] == "main_who"]
+            self.assertEqual((len(who), len(set(who)), [w for w in who if w[0] != w[1]]), (1000, 50, []))
+            more = ("-t", "str(s.str,5)", "-t", "t.array[0:3]", "-t", "m->count")
+            r = self.dynprobe("--function", "main.lists", *more, "--when", "s.len == 5", "--function", "main.pointers", "-t", "p->y", "--", program)
+            values = {k: v for e in r.events for k, v in e["fields"].items()}
+            self.assertEqual(list(values.values()), ["hello...", 10, 20, 30, 2, 4], values)
 
     @harness.long_form
     @needs("go")

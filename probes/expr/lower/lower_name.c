@@ -151,7 +151,9 @@ static void result(struct dp_scope *s, struct dp_operand *ret)
 	ret->is_place = true;
 	if (!ret->type || ret->type->kind == DP_CTYPE_VOID) {
 		machine_word(ret, NULL);
-		ret->absent = "the function returns nothing";
+		ret->absent = dp_die_unit_is_go(&s->unit)
+		                      ? "Go's results are in $rax, $rbx, $rcx, $rdi, $rsi, ..., floating-point ones in $xmm0, ..."
+		                      : "the function returns nothing";
 		return;
 	}
 	ret->storage = dp_abi_result(s, ret->type);
@@ -166,6 +168,8 @@ static struct dp_error *machine_name(struct dp_scope *s, const char *name, const
 		return argument(s, n, ast, ret);
 	if (general_register(s, name, ret) || fact(s, name, ret))
 		return NULL;
+	if (!strcmp(name, "goid"))
+		return dp_lower_goroutine(s, found, ret);
 	*found = !strcmp(name, "retval");
 	if (*found)
 		result(s, ret);

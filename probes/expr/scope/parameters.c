@@ -10,6 +10,14 @@
 
 enum { DEPTH_MAX = 32, STEPS_MAX = 1 << 16 };
 
+/* Go lists a function's results as parameters, too. (In Pascal the flag means something else.) */
+static bool is_result(Dwarf_Die *parameter)
+{
+	Dwarf_Die unit;
+	return dp_die_flag(parameter, DW_AT_variable_parameter) && dwarf_diecu(parameter, &unit, NULL, NULL) &&
+	       dp_die_unit_is_go(&unit);
+}
+
 static size_t list(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 {
 	Dwarf_Die child;
@@ -17,7 +25,7 @@ static size_t list(Dwarf_Die *function, Dwarf_Die *ret, size_t max)
 	if (dwarf_child(function, &child))
 		return 0;
 	do {
-		if (dwarf_tag(&child) == DW_TAG_formal_parameter && n < max)
+		if (dwarf_tag(&child) == DW_TAG_formal_parameter && n < max && !is_result(&child))
 			ret[n++] = child;
 	} while (!dwarf_siblingof(&child, &child));
 	return n;

@@ -162,6 +162,8 @@ struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, str
 struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 /* lower_call.c: resolves a name of the system call at the site. */
 bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret);
+/* lower_goroutine.c: `goid`, in Go programs; elsewhere *found is false. */
+struct dp_error *dp_lower_goroutine(struct dp_scope *s, bool *found, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n);
 /* Reads the operand's value from its storage; arrays become pointers. May set `absent`. */
 struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
