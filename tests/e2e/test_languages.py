@@ -172,7 +172,7 @@ class Languages(Case):
                 least = min(e["fields"]["duration"] for e in r.events)
             else:
                 least = next(o["min"] for o in r.answers if o["final"] and o["probe"] == "work_return")
-            self.assertGreaterEqual(least, 299000, "a call lasts 300 us: this is the end of one and the start of another")
+            self.assertGreaterEqual(least, 990000, "a call lasts 1 ms: this is the end of one and the start of another")
 
     def test_durations_of_goroutines_of_a_running_process(self):
         t = self.target("goroutines")
@@ -180,8 +180,8 @@ class Languages(Case):
         self.await_events(p, "work_return", 100)
         r = self.finish(p)
         self.assert_ok(r)
-        self.assertLessEqual(r.summary["lost"]["unpaired"], 24, "no more than the calls that had begun")
-        self.assertGreaterEqual(min(e["fields"]["duration"] for e in r.events), 299000)
+        self.assertLess(r.summary["lost"]["unpaired"], 24 + 0.05 * r.summary["hits"], "more than the calls that had begun")
+        self.assertGreaterEqual(min(e["fields"]["duration"] for e in r.events), 990000)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
@@ -238,7 +238,7 @@ class Languages(Case):
             self.assertGreater(hits["main_wander_return"], 1000)
             self.assertLess(r.summary["lost"]["total"], 0.001 * sum(hits.values()), str(r.summary))
             least = next(o["min"] for o in r.answers if o["final"] and o["probe"] == "main_wander_return")
-            self.assertGreaterEqual(least, 999000, "it sleeps for 1 ms")
+            self.assertGreaterEqual(least, 990000, "it sleeps for 1 ms")
 
     @harness.long_form
     @needs("go")

@@ -11,7 +11,7 @@
 #define COROUTINES 24
 #define THREADS    3
 #define STACK      16384
-#define WAIT_NS    300000
+#define WAIT_NS    1000000
 
 struct coroutine {
 	uint64_t lo, hi; /* of its stack, as in runtime.g */
