@@ -74,7 +74,7 @@ struct dp_trace_spec {
 	size_t nfound;
 	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
 	struct dp_word_list follow_exec; /* paths and names: with `follow`, only these are probed when executed; none: all */
-	bool all;       /* every process that has a place for a probe, also those to come (run/everywhere.h) */
+	bool all;       /* every process that has a place for a probe, also those to come (process/everywhere.h) */
 	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */
 	struct dp_probe *probe;
 	struct dp_typed *typed; /* for each probe */

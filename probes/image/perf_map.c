@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "probes/image/image_internal.h"
-#include "probes/image/jitdump.h"
+#include "probes/generated/jitdump.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -9,7 +9,7 @@
 #define DP_PROBES_IMAGE_PERF_MAP_H
 
 #include "base/addr.h"
-#include "probes/image/perf_names.h"
+#include "probes/generated/perf_names.h"
 
 struct dp_image;
 struct dp_perf_map;

@@ -7,7 +7,7 @@
 #include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 #include "session/process/session_scope.h"
-#include "session/run/everywhere.h"
+#include "session/process/everywhere.h"
 #include "session/run/lttng_run.h"
 #include "session/run/past.h"
 #include "session/run/patterns.h"

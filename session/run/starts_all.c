@@ -10,7 +10,7 @@
 #include "session/run/starts_internal.h"
 
 #include "injector/tracee/proc/mappers.h"
-#include "session/run/everywhere.h"
+#include "session/process/everywhere.h"
 #include "session/run/processes.h"
 
 #include <stdlib.h>

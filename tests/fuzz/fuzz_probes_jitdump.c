@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A jitdump: any bytes, added in two pieces. Names are found at any word of them, as an address. */
-#include "probes/image/jitdump.h"
+#include "probes/generated/jitdump.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A perf map: any bytes, added in two pieces. Names are found at the start and the end of each line's numbers. */
-#include "probes/image/perf_names.h"
+#include "probes/generated/perf_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/run/everywhere.h"
+#include "session/process/everywhere.h"
 
 #include "injector/tracee/proc/mappers.h"
 #include "injector/tracee/proc/proc.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/image/jitdump.h"
+#include "probes/generated/jitdump.h"
 
 #include <elf.h>
 #include <string.h>

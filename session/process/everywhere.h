@@ -3,8 +3,8 @@
  * --all, pid*: which processes of the machine may have a place for one of the run's probes, judged by their mappings. Each is
  * found once; a look costs little for those that have not changed.
  */
-#ifndef DP_SESSION_RUN_EVERYWHERE_H
-#define DP_SESSION_RUN_EVERYWHERE_H
+#ifndef DP_SESSION_PROCESS_EVERYWHERE_H
+#define DP_SESSION_PROCESS_EVERYWHERE_H
 
 #include "session/trace_spec.h"
 

@@ -4,8 +4,8 @@
  * rest of the line. Later lines count: a compiler uses the memory of dropped code again. The text is untrusted: other lines are
  * ignored.
  */
-#ifndef DP_PROBES_IMAGE_PERF_NAMES_H
-#define DP_PROBES_IMAGE_PERF_NAMES_H
+#ifndef DP_PROBES_GENERATED_PERF_NAMES_H
+#define DP_PROBES_GENERATED_PERF_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,10 +9,10 @@
  *
  * The bytes are untrusted. Records of other kinds are skipped: a function that is moved (kind 1) has no name at its new place.
  */
-#ifndef DP_PROBES_IMAGE_JITDUMP_H
-#define DP_PROBES_IMAGE_JITDUMP_H
+#ifndef DP_PROBES_GENERATED_JITDUMP_H
+#define DP_PROBES_GENERATED_JITDUMP_H
 
-#include "probes/image/perf_names.h"
+#include "probes/generated/perf_names.h"
 
 struct dp_jitdump {    /* all 0 at the start of the file */
 	uint64_t skip; /* bytes of a record that are not needed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* perf's jitdump: records whole, cut anywhere, of other kinds, and damaged. */
-#include "probes/image/jitdump.h"
+#include "probes/generated/jitdump.h"
 
 #include <criterion/criterion.h>
 #include <elf.h>

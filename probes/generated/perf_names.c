@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/image/perf_names.h"
+#include "probes/generated/perf_names.h"
 
 #include <stdlib.h>
 #include <string.h>

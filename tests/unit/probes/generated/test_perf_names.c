@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of a perf map, which any program may have written. */
-#include "probes/image/perf_names.h"
+#include "probes/generated/perf_names.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
