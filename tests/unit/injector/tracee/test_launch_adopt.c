@@ -37,7 +37,7 @@ static struct dp_launch *take(char *const argv[], bool blocked, pid_t *pid)
 	cr_assert_eq(write(go[1], "", 1), 1);
 	close(go[1]);
 	cr_assert_eq(dp_stop_wait(*pid, dp_now_ns() + HELD_NS).kind, DP_STOP_EXEC);
-	tr_ok(dp_launch_adopt(*pid, dp_now_ns() + HELD_NS, &l));
+	tr_ok(dp_launch_adopt(&(struct dp_launch_adopted){.pid = *pid, .until_ns = dp_now_ns() + HELD_NS}, &l));
 	return l;
 }
 
