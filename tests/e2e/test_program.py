@@ -172,6 +172,16 @@ class Starts(Program):
         self.assertLessEqual(len(missing), 5, str(r))
         self.assertEqual(recorded(r), {pid: n for pid, n in called(text).items() if pid not in missing})
 
+    def test_first_process_of_a_pid_namespace(self):
+        """It has another number there, and the kernel drops signals that it sends itself, unless it is traced."""
+        p = self.watch()
+        text = "".join(self.run_all("unshare", "--pid", "--fork", self.started, 3) for _ in range(5))
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(re.findall(r"CALLED (\d+) (\d+)", text), 5 * [("1", "3")])
+        self.assertEqual(list(recorded(r).values()), 5 * [3], str(r))
+        self.assertEqual((r.summary["started"], r.summary["late"], r.summary["unprobed"]), (5, 0, 0), str(r.summary))
+
     def test_exec_that_fails(self):
         p = self.watch()
         self.written("empty", "")
