@@ -187,6 +187,8 @@ static int supersede_in(const struct dp_options *options, pid_t pid)
 	one.trace.pid = &pid;
 	one.trace.npids = 1;
 	struct dp_error *err = supersede(&one, &status);
+	if (err && options->trace.npids > 1 && dp_trace_found_ended(&options->trace, pid, err))
+		err = dp_error_destroy(err);
 	dp_error_print(err, stderr);
 	if (err)
 		status = DP_EXIT_FAILURE;

@@ -136,8 +136,10 @@ static struct dp_error *open_all(struct recorder *c)
 		struct dp_error *err = open_one(c, trace->pid[i]);
 		if (err && !c->n && i + 1 == trace->npids)
 			return err;
-		c->failed += err != NULL;
-		dp_error_print(err, stderr);
+		if (err && !dp_trace_found_ended(trace, trace->pid[i], err)) {
+			c->failed++;
+			dp_error_print(err, stderr);
+		}
 		dp_error_destroy(err);
 	}
 	return NULL;

@@ -133,11 +133,15 @@ static bool has_ended(const struct dp_error *err)
 /* Consumes the error of one of several processes, and returns whether to try it again in the next iteration. */
 static bool goes_on(struct shooting *j, pid_t pid, struct dp_error *err)
 {
-	j->failed += err != NULL;
 	j->written += !err;
 	if (!err)
 		return true;
 	const bool again = !has_ended(err);
+	if (dp_trace_found_ended(&j->o->trace, pid, err)) {
+		dp_error_destroy(err);
+		return false;
+	}
+	j->failed++;
 	err = dp_error_wrap(err, "no snapshot of %d", pid);
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
@@ -193,7 +197,10 @@ static struct dp_error *take(struct shooting *j)
 	DP_TRY(dp_snapshot_check_place(j->o->output));
 	DP_TRY(list_processes(j));
 	DP_TRY(dp_snap_capture_create(&wanted, &j->take));
-	return take_all(j);
+	DP_TRY(take_all(j));
+	if (j->written || j->failed)
+		return NULL;
+	return dp_error(DP_TAG_NO_PROCESS, "all %zu processes that were found have ended since", j->o->trace.npids);
 }
 
 int dp_command_snapshot(const struct dp_options *options)

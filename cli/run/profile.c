@@ -133,9 +133,11 @@ static struct dp_error *open_one(struct profile *p, pid_t pid)
 /* Of several processes, those that cannot be sampled are left out. */
 static void leave_out(struct profile *p, pid_t pid, struct dp_error *err)
 {
-	p->failed++;
-	err = dp_error_wrap(err, "process %d is left out", pid);
-	dp_error_print(err, stderr);
+	if (!dp_trace_found_ended(&p->o->trace, pid, err)) {
+		p->failed++;
+		err = dp_error_wrap(err, "process %d is left out", pid);
+		dp_error_print(err, stderr);
+	}
 	dp_error_destroy(err);
 }
 

@@ -90,6 +90,8 @@ class Processes(Case):
             r = self.dynprobe("--pid", name, "--function", "foo", "-d", "50ms")
             self.assert_ok(r)
             harness.tool("status", "--pid", name, status=0)
+            taken = harness.tool("snapshot", "--pid", name, "-o", self.path("x"), status=0).stdout.split()
+            self.assertIn(self.path(f"x.{t.pid}"), [*taken, *(f"{path}.{t.pid}" for path in taken)], "the parent is one of them, or the only one")
         self.assert_result_ok(t)
 
     def test_zombie_has_no_name(self):
