@@ -70,7 +70,7 @@ static void mark_all(struct dp_image *image)
 bool dp_module_needs_none(struct dp_module *m)
 {
 	uint64_t offset;
-	return m->elf && !dp_elf_dynamic(m->elf, DT_NEEDED, &offset);
+	return m->elf && dp_elf_phdr(m->elf, PT_INTERP) && !dp_elf_dynamic(m->elf, DT_NEEDED, &offset);
 }
 
 bool dp_image_never_unloaded(struct dp_image *image, dp_addr addr)

@@ -125,10 +125,16 @@ bool dp_identity_holds(const struct dp_target *t, const struct dp_freeze *f, enu
 	return !same_block_twice(t, f, true);
 }
 
+/* ld.so starts it, and makes a control block for its first thread; but its own runtime then uses another one (Go, as a PIE). */
+static bool has_own_runtime(const struct dp_target *t)
+{
+	return dp_image_nmodules(t->image) && dp_module_needs_none(dp_image_module(t->image, 0));
+}
+
 static void choose(struct dp_target *t, const struct dp_freeze *f, enum dp_identity *identity, uint32_t *offset)
 {
 	struct block first;
-	bool fits = f->n && read_block(t, ns_tid(&f->thread[0]), f->thread[0].regs.fs_base, &first) &&
+	bool fits = f->n && !has_own_runtime(t) && read_block(t, ns_tid(&f->thread[0]), f->thread[0].regs.fs_base, &first) &&
 	            find_offset(&first, offset) && dp_identity_holds(t, f, DP_ID_SELF, *offset);
 	*identity = fits ? DP_ID_SELF : DP_ID_TID;
 	t->bases_differ = !same_block_twice(t, f, false);
@@ -192,15 +198,6 @@ static bool look(struct dp_freeze *one, void *data)
 	return true;
 }
 
-/*
- * A static program stops before its thread control block exists. One that ld.so starts has the block that ld.so made, but will change it
- * if it has a runtime of its own (Go, as a PIE).
- */
-static bool has_lasting_block(const struct dp_target *t)
-{
-	return !dp_launch_is_static(t->launch) && dp_image_nmodules(t->image) && !dp_module_needs_none(dp_image_module(t->image, 0));
-}
-
 static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *identity, uint32_t *tid_offset)
 {
 	struct one_by_one o = {.t = t};
@@ -211,7 +208,7 @@ static struct dp_error *find_one_by_one(struct dp_target *t, enum dp_identity *i
 	for (int round = 0; !err && !each.met_all && round < ROUNDS; round++)
 		err = dp_for_each_stopped_round(t, &each, look, &o, &ignored);
 	const bool differ = each.met_all && o.any && !o.lost && !has_equal(t, o.base, o.n);
-	*identity = differ && o.fits ? DP_ID_SELF : DP_ID_TID;
+	*identity = differ && o.fits && !has_own_runtime(t) ? DP_ID_SELF : DP_ID_TID;
 	t->bases_differ = differ;
 	*tid_offset = *identity == DP_ID_SELF ? o.offset : 0;
 	dp_for_each_stopped_fini(&each);
@@ -224,9 +221,10 @@ struct dp_error *dp_identity_find(struct dp_target *t, enum dp_identity *identit
 	*tid_offset = 0;
 	t->bases_differ = false;
 	if (t->launch) {
+		/* A static program stops before its thread control block exists. */
 		*identity = DP_ID_TID;
 		t->bases_differ = true;
-		if (has_lasting_block(t))
+		if (!dp_launch_is_static(t->launch))
 			choose(t, dp_launch_freeze(t->launch), identity, tid_offset);
 		return NULL;
 	}
