@@ -29,10 +29,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SEIZE_NS UINT64_C(500000000)
 #define EXEC_NS  UINT64_C(1000000000) /* until the exec is over: files may have to be read */
+#define LATE_NS  UINT64_C(300000000)  /* until one that was let go got a processor */
 #define ENTRY_NS UINT64_C(2000000000) /* until the program's loader is done */
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------- */
@@ -196,10 +198,23 @@ static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *st
 		dp_exec_watch_allow(w, start);
 	if (!err)
 		err = seize(start, &seized);
-	if (!ret->unheld)
+	if (!ret->unheld) {
 		dp_exec_watch_allow(w, start);
+		ret->unheld = start->late; /* we took too long: the thread of the watch has let it go */
+	}
 	ret->late = ret->unheld && !err && !seized; /* it has ended already */
 	return seized ? take_over(start, &file, ret) : err;
+}
+
+/*
+ * One that was let go may not have executed the program yet: it would be taken for the program that it still is. If it executes
+ * that once more, this waits in vain.
+ */
+static void await_late(const struct dp_exec_start *start)
+{
+	const uint64_t until = dp_now_ns() + LATE_NS;
+	while (!dp_exec_is_over(start) && dp_now_ns() < until)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 /* ---- loaders --------------------------------------------------------------------------------------------------------------- */
@@ -255,6 +270,8 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 	ret->pid = start.pid;
 	ret->late = start.late && !start.loads;
 	ret->loads = start.late && start.loads;
+	if (ret->late)
+		await_late(&start);
 	if (start.late)
 		return NULL;
 	dp_watchdog_start();

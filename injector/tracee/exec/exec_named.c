@@ -77,6 +77,27 @@ bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret)
 	return !stat(path, ret);
 }
 
+static bool stat_exe(pid_t pid, struct stat *ret)
+{
+	char exe[32];
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	return !stat(exe, ret);
+}
+
+void dp_exec_note_before(struct dp_exec_start *start)
+{
+	struct stat st;
+	const bool known = stat_exe(start->pid, &st);
+	start->dev = known ? st.st_dev : 0;
+	start->ino = known ? st.st_ino : 0;
+}
+
+bool dp_exec_is_over(const struct dp_exec_start *start)
+{
+	struct stat st;
+	return !start->ino || !stat_exe(start->pid, &st) || st.st_dev != start->dev || st.st_ino != start->ino;
+}
+
 bool dp_exec_is_file(const struct dp_exec_start *start, const char *path)
 {
 	struct stat own, other;

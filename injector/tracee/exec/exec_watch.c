@@ -147,7 +147,10 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
 	if (event->fd < 0)
 		return;
-	if (may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start) && append(w, &start))
+	const bool asked = may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start);
+	if (asked && !start.loads)
+		dp_exec_note_before(&start);
+	if (asked && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);

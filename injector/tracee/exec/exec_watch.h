@@ -25,6 +25,7 @@ struct dp_exec_start {
 	int fd;         /* of the question: the program's file; -1 once it is answered */
 	bool late;      /* it was let go, because the tool took too long */
 	bool loads;     /* the question is of a loader that opens the file, to map it */
+	uint64_t dev, ino; /* of the program that the process executes until then; 0: unknown */
 };
 
 struct dp_exec_watched {         /* must outlive the watch */
