@@ -84,18 +84,20 @@ static bool stat_exe(pid_t pid, struct stat *ret)
 	return !stat(exe, ret);
 }
 
-void dp_exec_note_before(struct dp_exec_start *start)
+void dp_exec_note(struct dp_exec_start *start)
 {
 	struct stat st;
-	const bool known = stat_exe(start->pid, &st);
-	start->dev = known ? st.st_dev : 0;
-	start->ino = known ? st.st_ino : 0;
+	if (stat_exe(start->pid, &st))
+		start->before = (struct dp_exec_file){st.st_dev, st.st_ino};
+	if (!fstat(start->fd, &st))
+		start->file = (struct dp_exec_file){st.st_dev, st.st_ino};
 }
 
 bool dp_exec_is_over(const struct dp_exec_start *start)
 {
+	const struct dp_exec_file *before = &start->before;
 	struct stat st;
-	return !start->ino || !stat_exe(start->pid, &st) || st.st_dev != start->dev || st.st_ino != start->ino;
+	return !before->ino || !stat_exe(start->pid, &st) || st.st_dev != before->dev || st.st_ino != before->ino;
 }
 
 bool dp_exec_is_file(const struct dp_exec_start *start, const char *path)

@@ -11,8 +11,9 @@ struct stat;
 bool dp_exec_locks_early(void);
 /* The file that the call names, as its process sees it. False: unknown. */
 bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret);
-/* Notes what the process executes until then; has that changed, or the process ended? */
-void dp_exec_note_before(struct dp_exec_start *start);
+/* Notes what the process executes until then, and the question's file. */
+void dp_exec_note(struct dp_exec_start *start);
+/* Does the process execute another program now, or has it ended? */
 bool dp_exec_is_over(const struct dp_exec_start *start);
 /* Is it the file that the path leads to? */
 bool dp_exec_is_file(const struct dp_exec_start *start, const char *path);

@@ -32,6 +32,8 @@
 
 #define CALL_TRIES 100u
 
+enum { LATE = 64 };
+
 struct waiting {
 	struct dp_exec_start start;
 	uint64_t until_ns;
@@ -51,6 +53,8 @@ struct dp_exec_watch {
 	struct waiting *queue;
 	size_t n, capacity;
 	struct waiting taken; /* by the tool, not allowed yet: start.fd >= 0 */
+	struct dp_exec_start late[LATE]; /* the last that were let go */
+	unsigned nlate;
 };
 
 static void answer(const struct dp_exec_watch *w, int *fd)
@@ -142,6 +146,20 @@ static bool append(struct dp_exec_watch *w, const struct dp_exec_start *start)
 	return fits;
 }
 
+/* An exec asks again for its interpreter and its loader. One that has been let go is not held, nor counted, a second time. */
+static bool was_let_go(struct dp_exec_watch *w, const struct dp_exec_start *start)
+{
+	bool was = false;
+	pthread_mutex_lock(&w->lock);
+	for (unsigned i = 0; i < LATE && i < w->nlate && !was; i++) {
+		const struct dp_exec_start *late = &w->late[i];
+		const bool again = late->file.dev == start->file.dev && late->file.ino == start->file.ino;
+		was = late->tid == start->tid && !again && !dp_exec_is_over(late);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return was;
+}
+
 static void take_question(struct dp_exec_watch *w, const struct fanotify_event_metadata *event)
 {
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
@@ -149,8 +167,8 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 		return;
 	const bool asked = may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start);
 	if (asked && !start.loads)
-		dp_exec_note_before(&start);
-	if (asked && append(w, &start))
+		dp_exec_note(&start);
+	if (asked && (start.loads || !was_let_go(w, &start)) && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);
@@ -176,6 +194,7 @@ static void expire(struct dp_exec_watch *w, struct waiting *one, uint64_t now, u
 	if (one->until_ns <= now) {
 		answer(w, &one->start.fd);
 		one->start.late = true;
+		w->late[w->nlate++ % LATE] = one->start;
 	} else if (one->until_ns < *next) {
 		*next = one->until_ns;
 	}

@@ -20,12 +20,15 @@ struct dp_exec_tree;
 #define DP_EXEC_WAIT_NS UINT64_C(1000000000)
 
 struct dp_exec_watch; /* opaque */
+struct dp_exec_file { /* ino 0: unknown */
+	uint64_t dev, ino;
+};
 struct dp_exec_start {
 	pid_t pid, tid; /* the thread that is about to execute the program, and its process */
 	int fd;         /* of the question: the program's file; -1 once it is answered */
 	bool late;      /* it was let go, because the tool took too long */
 	bool loads;     /* the question is of a loader that opens the file, to map it */
-	uint64_t dev, ino; /* of the program that the process executes until then; 0: unknown */
+	struct dp_exec_file before, file; /* what the process executes until then; the file of the question */
 };
 
 struct dp_exec_watched {         /* must outlive the watch */
