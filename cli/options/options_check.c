@@ -86,18 +86,20 @@ static struct dp_error *check_follow(struct dp_options *o)
 	return NULL;
 }
 
-/* --all: what --program has and this has not been tried with. */
+/* Of what --program may be with, this has not been tried with all. */
 static struct dp_error *check_all_output(struct dp_options *o)
 {
-	const char *other = o->trace.sink == DP_SINK_LTTNG ? "events of LTTng"
-	                    : o->trace.pending             ? "--pending"
-	                    : o->trace.snapshots.on        ? "--snapshot"
-	                                                   : NULL;
+	const char *other = o->trace.sink == DP_SINK_LTTNG         ? "events of LTTng"
+	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 ? "traps"
+	                    : o->trace.pending                       ? "--pending"
+	                    : o->trace.snapshots.on                  ? "--snapshot"
+	                                                             : NULL;
 	if (!o->trace.all)
 		return NULL;
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--all (pid*) and %s exclude each other", other);
 	o->trace.sink = DP_SINK_RING;
+	o->trace.no_trap = true; /* a handler in programs that nobody has named */
 	return NULL;
 }
 

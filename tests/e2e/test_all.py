@@ -99,6 +99,20 @@ class Processes(All):
         self.assertEqual(len(called(text)), 6)
         self.assertEqual(sum(x.get("processes", 1) for x in r.summary["probes"]), 10, str(r.summary))
 
+    def test_totals(self):
+        now, loader = self.mapper(0, "wait"), self.mapper(4, program="loader")
+        p = self.watch("--count", "--by", "pid", "--interval", "30ms", said="those to come")
+        self.await_armed(p, now.pid)
+        os.kill(now.pid, signal.SIGUSR1)
+        wait_until(lambda: p.poll() is not None or f'"key":{now.pid},"hits":1' in self.said(p), what="a row of the process")
+        text = "".join(self.run_mapper(5) for _ in range(5))
+        os.kill(loader.pid, signal.SIGUSR1)
+        self.assertEqual(loader.process.wait(60), 0)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual({x["key"]: x["hits"] for x in r.answers if x["final"]}, called(text, loader.output(), self.ended(now)), str(r))
+        self.assertEqual(r.summary["lost"]["total"], 0, str(r.summary))
+
     def test_waits_for_the_first(self):
         p = self.watch()
         text = "".join(self.run_mapper(n) for n in (3, 4))
@@ -359,7 +373,7 @@ class Refused(All):
         self.assert_refused(self.dynprobe("--all", "/none/of/this.so!stride"), "DP-NO-MODULE", "/none/of/this.so")
 
     def test_what_it_excludes(self):
-        for other in (("--count",), ("--pending",), ("--sink", "lttng"), ("--snapshot",), ("-c", "true"), ("--pid", os.getpid()),
+        for other in (("--pending",), ("--sink", "lttng"), ("--snapshot",), ("-c", "true"), ("--pid", os.getpid()),
                       ("--program", "true"), ("--tactic", "trap"), ("--syscall", "read")):
             p = tool("--all", f"{self.library}!stride", *other, status=OWN_FAILURE)
             self.assertIn("DP-USAGE", p.stderr)
