@@ -206,17 +206,6 @@ static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *st
 	return seized ? take_over(start, &file, ret) : err;
 }
 
-/*
- * One that was let go may not have executed the program yet: it would be taken for the program that it still is. If it executes
- * that once more, this waits in vain.
- */
-static void await_late(const struct dp_exec_start *start)
-{
-	const uint64_t until = dp_now_ns() + LATE_NS;
-	while (!dp_exec_is_over(start) && dp_now_ns() < until)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
 /* ---- loaders --------------------------------------------------------------------------------------------------------------- */
 
 /* One thread, which is ours now, in a program that has begun, none of our memory, and system calls that arrive in the kernel. */
@@ -260,6 +249,17 @@ static struct dp_error *catch_loader(struct dp_exec_watch *w, struct dp_exec_sta
 	return seized ? take_loader(start, ret) : err;
 }
 
+/*
+ * One that was let go may not have executed the program yet: it would be taken for the program that it still is. If it executes
+ * that once more, this waits in vain.
+ */
+static void await_late(const struct dp_exec_start *start)
+{
+	const uint64_t until = dp_now_ns() + LATE_NS;
+	while (!start->loads && !dp_exec_is_over(start) && dp_now_ns() < until)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *ret)
 {
 	struct dp_exec_start start;
@@ -270,10 +270,10 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 	ret->pid = start.pid;
 	ret->late = start.late && !start.loads;
 	ret->loads = start.late && start.loads;
-	if (ret->late)
+	if (start.late) {
 		await_late(&start);
-	if (start.late)
 		return NULL;
+	}
 	dp_watchdog_start();
 	err = start.loads ? catch_loader(w, &start, ret) : catch (w, &start, ret);
 	dp_watchdog_stop();

@@ -151,7 +151,7 @@ static bool was_let_go(struct dp_exec_watch *w, const struct dp_exec_start *star
 {
 	bool was = false;
 	pthread_mutex_lock(&w->lock);
-	for (unsigned i = 0; i < LATE && i < w->nlate && !was; i++) {
+	for (unsigned i = 0; !start->loads && i < LATE && i < w->nlate && !was; i++) {
 		const struct dp_exec_start *late = &w->late[i];
 		const bool again = late->file.dev == start->file.dev && late->file.ino == start->file.ino;
 		was = late->tid == start->tid && !again && !dp_exec_is_over(late);
@@ -166,9 +166,9 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	if (event->fd < 0)
 		return;
 	const bool asked = may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start);
-	if (asked && !start.loads)
+	if (asked)
 		dp_exec_note(&start);
-	if (asked && (start.loads || !was_let_go(w, &start)) && append(w, &start))
+	if (asked && !was_let_go(w, &start) && append(w, &start))
 		tell(w->ready);
 	else
 		answer(w, &start.fd);
@@ -194,7 +194,8 @@ static void expire(struct dp_exec_watch *w, struct waiting *one, uint64_t now, u
 	if (one->until_ns <= now) {
 		answer(w, &one->start.fd);
 		one->start.late = true;
-		w->late[w->nlate++ % LATE] = one->start;
+		if (!one->start.loads)
+			w->late[w->nlate++ % LATE] = one->start;
 	} else if (one->until_ns < *next) {
 		*next = one->until_ns;
 	}
