@@ -27,7 +27,7 @@ class Processes(Case):
 
     def test_list_is_all_of_them(self):
         a, b = self.two()
-        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", f"{a.pid},{b.pid}", "--function", "foo", "-d", 1)
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
         for t in (a, b):
@@ -60,7 +60,7 @@ class Processes(Case):
         link = self.path(name)
         os.symlink(harness.target_path("spin"), link)
         a, b = (self.spawn(link, "0", "1000") for _ in range(2))
-        r = self.dynprobe("--pid", name, "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", name, "--function", "foo", "-d", 1)
         self.assert_ok(r)
         self.assertEqual({e["pid"] for e in r.events}, {a.pid, b.pid})
 
@@ -150,7 +150,7 @@ class Processes(Case):
         for t, folder in (a, outer), (b, outer + "/inner"):
             with open(folder + "/cgroup.procs", "w") as f:
                 f.write(str(t.pid))
-        r = self.dynprobe("--cgroup", outer, "--function", "foo", "-n", 40)
+        r = self.dynprobe("--cgroup", outer, "--function", "foo", "-d", 1)
         harness.tool("snapshot", "--cgroup", outer, "-o", self.path("x"), status=0)
         self.assertEqual(sorted(f for f in os.listdir(self.dir) if f.startswith("x.")), sorted(f"x.{t.pid}" for t in (a, b)))
         for t in (a, b):
@@ -183,7 +183,7 @@ class Processes(Case):
     def test_one_that_has_ended_costs_the_others_nothing(self):
         a, b = self.two()
         dead = self.dead()
-        r = self.dynprobe("--pid", f"{a.pid},{dead},{b.pid}", "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", f"{a.pid},{dead},{b.pid}", "--function", "foo", "-d", 1)
         self.assert_others_hit(r, dead, "DP-NO-PROCESS", a, b)
         for t in (a, b):
             self.assert_result_ok(t)
@@ -193,7 +193,7 @@ class Processes(Case):
         other = self.spawn("sleep", "60")
         harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
         before = State(other.pid)
-        r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", "--function", "foo", "-d", 1)
         self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
         self.assertEqual(before.differences(State(other.pid)), {})
 
@@ -202,7 +202,7 @@ class Processes(Case):
         other = self.spawn("sleep", "60")
         harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
         for probe in ("--return", "foo"), ("--function", "fo[o]"):
-            r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", *probe, "-n", 40)
+            r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", *probe, "-d", 1)
             self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
 
     def test_error_is_that_of_the_last_processes(self):
@@ -253,7 +253,7 @@ class Processes(Case):
         a, b = self.two()
         caged = self.target("caged", ready="CAGED")
         before = State(caged.pid)
-        r = self.dynprobe("--pid", f"{caged.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", f"{caged.pid},{a.pid},{b.pid}", "--function", "foo", "-d", 1)
         self.assert_others_hit(r, caged.pid, "DP-SECCOMP", a, b)
         self.assertEqual(before.differences(State(caged.pid)), {})
         self.assert_result_ok(caged)
@@ -262,7 +262,7 @@ class Processes(Case):
         a, b = self.two()
         stuck = self.target("vforker", 3600000)
         harness.wait_until(lambda: stuck.state() == "D", what="the vfork")
-        r = self.dynprobe("--pid", f"{stuck.pid},{a.pid},{b.pid}", "--function", "foo", "-n", 40)
+        r = self.dynprobe("--pid", f"{stuck.pid},{a.pid},{b.pid}", "--function", "foo", "-d", 1)
         self.assert_others_hit(r, stuck.pid, "DP-VFORK", a, b)
         for t in (a, b):
             self.assert_result_ok(t)
