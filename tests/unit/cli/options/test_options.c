@@ -302,7 +302,7 @@ Test(options, all_excludes_single_processes_DP_USAGE)
 	refused("dynprobe --probe 'pid*::f:entry' --probe 'pid12::f:entry'", DP_TAG_USAGE, "--all");
 	refused("dynprobe --all f -c true", DP_TAG_USAGE, "a command");
 	refused("dynprobe --all f --program true", DP_TAG_USAGE, "--program");
-	refused("dynprobe --all f --count", DP_TAG_USAGE, "aggregations");
+	refused("dynprobe --all f --pending", DP_TAG_USAGE, "--pending");
 	refused("dynprobe --all f --tactic trap", DP_TAG_USAGE, "--all");
 	refused("dynprobe --all 0x1234", DP_TAG_USAGE, "single process");
 	refused("dynprobe --all syscall:read", DP_TAG_USAGE, "system calls");
