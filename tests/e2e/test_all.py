@@ -171,6 +171,19 @@ class Processes(All):
         self.assert_all(r, text + self.ended(now), started=1)
         self.assertEqual({e["probe"] for e in r.events}, {"stride_entry"})
 
+    def test_counts_include_those_that_have_ended(self):
+        now = self.mapper(0, "wait")
+        p = self.start("--all", f"{self.library}!stride", "--count", "--by", "pid")
+        self.await_armed(p, now.pid)
+        wait_until(lambda: p.poll() is not None or "those to come" in self.said(p), what="dynprobe to watch")
+        first = self.mapper(0, "wait")  # may be late; the next ones are not
+        self.await_armed(p, first.pid)
+        text = self.run_mapper(5) + self.run_mapper(6)
+        r = self.finish(p)
+        self.assert_ok(r)
+        got = {a["key"] if "key" in a else a["pid"]: a["hits"] for a in r.answers}
+        self.assertEqual({int(pid): n for pid, n in got.items() if n}, called(text), str(r.answers))
+
     def test_patterns_and_returns(self):
         now = self.mapper(0, "wait")
         p = self.watch_beside(now, spec=("--all", f"{self.library}!strid[e]", "--all", f"{self.library}!stride:return", "-t", "retval"))
