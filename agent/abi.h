@@ -12,8 +12,9 @@
  *   private   struct dp_agent with the thread table                              anonymous, rw-, MADV_WIPEONFORK
  *
  * A fork child shares text, stubs and data with its parent, but its `private` is zeroed: every look-up misses, the agent sees
- * live == 0 and the child records nothing (it adds to `forked` in struct dp_lost). If control->follow.on is 1, it joins instead: it
- * fills its `private` from the control page, with a number that no other process gets, and takes slots of its own (decision 0037).
+ * live == 0 and the child records nothing (it adds to `forked` in struct dp_lost). If control->follow.on is 1, it joins instead:
+ * it fills its `private` from the control page, with a number that no other process gets, and takes slots of its own (decision
+ * 0037).
  *
  * How a hit finds its ring: key = the word at %fs:0 (the ABI's self pointer), hashed into the thread table, which leads to a
  * slot. The slot is the right one if its tid equals the word at %fs:tid_offset. If the tool could not verify this for every
@@ -30,8 +31,8 @@
  *
  * A thread that leaves a hit for good (a signal handler that longjmps out of it) leaves a reservation that is never committed.
  * Its ring fills, and its hits are lost as `full` until it ends (while the ring overwrites, for at most DP_STUCK_TICKS). A hit of
- * a vfork child, or of a raw clone that shares its parent's thread pointer, counts as its parent's; one that runs at the same time
- * needs DP_ID_TID.
+ * a vfork child, or of a raw clone that shares its parent's thread pointer, counts as its parent's; one that runs at the same
+ * time needs DP_ID_TID.
  *
  * Memory (decision 0030). A ring has addresses for ring_size bytes, of which the first `room` bytes may be used; the pages after
  * them need not exist. A thread that reaches the end of the room takes more from control->pool, or fills the rest of the lap with
@@ -317,10 +318,10 @@ struct dp_park {
 	uint64_t serial;
 	/* The hit. */
 	uint64_t id;
-	uint32_t tid;      /* in its own pid namespace */
+	uint32_t tid; /* in its own pid namespace */
 	uint32_t probe;
 	struct dp_regs regs;
-	uint64_t process;  /* of the thread that waits, as in struct dp_agent */
+	uint64_t process; /* of the thread that waits, as in struct dp_agent */
 };
 
 struct dp_follow { /* what a fork child needs to join */
@@ -329,7 +330,7 @@ struct dp_follow { /* what a fork child needs to join */
 	uint32_t processes; /* how many have joined */
 	uint32_t identity;  /* as in struct dp_agent, as are the next two */
 	uint32_t tid_offset;
-	uint32_t parks;     /* 1: their hits wait for snapshots, too */
+	uint32_t parks; /* 1: their hits wait for snapshots, too */
 	uint64_t unwind;
 };
 

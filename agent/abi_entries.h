@@ -7,19 +7,19 @@
 
 /*
  * dp_thunk_acquire (assembly): the slow path. Called from a stub that has already stepped over the red zone and saved
- * rax, rcx, rdx, rsi and the flags. In: rax = address of the struct dp_probe_desc. Out: rcx = record or 0 (lost, counted), rsi = slot.
- * Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
+ * rax, rcx, rdx, rsi and the flags. In: rax = address of the struct dp_probe_desc. Out: rcx = record or 0 (lost, counted), rsi =
+ * slot. Changes only rax, rcx, rdx, rsi and flags; vector state untouched; uses < 512 bytes of stack.
  */
 #define DP_SYM_ACQUIRE "dp_thunk_acquire"
 /*
- * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one. DP_SYM_KEYED:
- * with the key in rdx, rsi = that key's cells.
+ * The same for cells. DP_SYM_CELLS: rsi = the thread's block, or 0 (lost, counted); rcx = 1 if it is the shared one.
+ * DP_SYM_KEYED: with the key in rdx, rsi = that key's cells.
  */
 #define DP_SYM_CELLS "dp_thunk_cells"
 #define DP_SYM_KEYED "dp_thunk_keyed"
 /*
- * For cells by backtrace, instead of DP_SYM_BACKTRACE, DP_SYM_APART and DP_SYM_FINISH. There is no record: capture->record points to
- * two words, which become the cells' address, or 0, and 1 if the cells are shared.
+ * For cells by backtrace, instead of DP_SYM_BACKTRACE, DP_SYM_APART and DP_SYM_FINISH. There is no record: capture->record points
+ * to two words, which become the cells' address, or 0, and 1 if the cells are shared.
  */
 #define DP_SYM_STACKED       "dp_agent_stacked"
 #define DP_SYM_STACKED_APART "dp_agent_stacked_apart"
@@ -52,11 +52,11 @@ struct dp_ask {
  * capture->cursor and moves it. The caller has saved every caller-saved register and aligned the stack. The direction flag may be
  * set: the agent has no string instructions.
  */
-#define DP_SYM_READ "dp_agent_read"           /* size bytes at addr */
-#define DP_SYM_STRING "dp_agent_string"       /* NUL-terminated bytes at addr */
-#define DP_SYM_BACKTRACE "dp_agent_backtrace" /* unwinds from capture->regs */
-#define DP_SYM_APART "dp_agent_backtrace_apart" /* the same, on a stack of the slot's */
-#define DP_SYM_PARK "dp_agent_park"           /* waits for a snapshot; appends its id (8 bytes), or 0 without one */
+#define DP_SYM_READ      "dp_agent_read"            /* size bytes at addr */
+#define DP_SYM_STRING    "dp_agent_string"          /* NUL-terminated bytes at addr */
+#define DP_SYM_BACKTRACE "dp_agent_backtrace"       /* unwinds from capture->regs */
+#define DP_SYM_APART     "dp_agent_backtrace_apart" /* the same, on a stack of the slot's */
+#define DP_SYM_PARK      "dp_agent_park"            /* waits for a snapshot; appends its id (8 bytes), or 0 without one */
 /* void finish(struct dp_capture *rdi): returns the unused end of the reservation, if nothing follows it, and commits. */
 #define DP_SYM_FINISH "dp_agent_finish"
 /*

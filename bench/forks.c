@@ -25,10 +25,9 @@ enum { CALLS = 5000, BATCHES = 60, FORKS = 12 };
 		__asm__ volatile("lea 0x12345(%%rdi),%%rax" : : "D"(a) : "rax");                                                 \
 		return a + 1;                                                                                                    \
 	}
-__attribute__((noipa)) int foo(int a) BODY
-__attribute__((noipa)) int bar(int a) BODY
+__attribute__((noipa)) int foo(int a) BODY __attribute__((noipa)) int bar(int a) BODY
 
-static double now_ns(clockid_t clock)
+        static double now_ns(clockid_t clock)
 {
 	struct timespec t;
 	clock_gettime(clock, &t);

@@ -91,6 +91,11 @@ bool dp_target_filter_assumed(const struct dp_target *t);
 pid_t dp_target_pid(const struct dp_target *t);
 /* Its pid in its own pid namespace; 0: that is ours. */
 pid_t dp_target_inner_pid(const struct dp_target *t);
+/*
+ * The other way round, for it and for fork children that record: 0 if this is not known, because the process had ended when it
+ * was first asked for. May read /proc.
+ */
+pid_t dp_target_outer_pid(struct dp_target *t, pid_t inner);
 const char *dp_target_comm(const struct dp_target *t);
 /* The image at open; dp_target_refresh() reads it again. Owned by the target. */
 struct dp_image *dp_target_image(struct dp_target *t);

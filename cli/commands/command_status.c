@@ -128,14 +128,23 @@ static bool show_one(pid_t pid, void *data)
 	return true;
 }
 
-/* The process, and below it the fork children that carry its probes. */
+static bool is_asked_for(const struct dp_options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->trace.npids; i++)
+		if (options->trace.pid[i] == pid)
+			return true;
+	return false;
+}
+
+/* The process, and below it the fork children that carry its probes, unless they have a turn of their own. */
 static struct dp_error *show_family(const struct dp_options *options, struct dp_residents *left)
 {
 	size_t n;
 	DP_TRY(show(options, left));
 	dp_auto_free pid_t *child = dp_target_children(left->target, &n);
 	for (size_t i = 0; i < n; i++)
-		show_if_any(options, child[i]);
+		if (!is_asked_for(options, child[i]))
+			show_if_any(options, child[i]);
 	return child ? NULL : dp_error_nomem();
 }
 

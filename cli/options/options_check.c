@@ -89,7 +89,7 @@ static struct dp_error *check_follow(struct dp_options *o)
 /* Of what --program may be with, this has not been tried with all. */
 static struct dp_error *check_all_output(struct dp_options *o)
 {
-	const char *other = o->trace.sink == DP_SINK_LTTNG         ? "events of LTTng"
+	const char *other = o->trace.sink == DP_SINK_LTTNG           ? "events of LTTng"
 	                    : o->trace.tactics >> DP_TACTIC_TRAP & 1 ? "traps"
 	                    : o->trace.pending                       ? "--pending"
 	                    : o->trace.snapshots.on                  ? "--snapshot"
@@ -225,7 +225,8 @@ static struct dp_error *check_stubs(const struct dp_options *o)
 static struct dp_error *check_snapshot(struct dp_options *o)
 {
 	if (o->snapshot.core && o->nnames > 1)
-		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID... | --core CORE [EXE]", o->name[1]);
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe snapshot PID... | --core CORE [EXE]",
+		                o->name[1]);
 	if (o->snapshot.core && o->trace.npids)
 		return dp_error(DP_TAG_USAGE, "processes (--pid, --cgroup) and --core exclude each other");
 	if (o->snapshot.core && o->snapshot.iterations > 1)

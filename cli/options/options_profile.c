@@ -7,20 +7,20 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
 	const char *other =
-	        o->trace.nprobes                      ? "probes"
-	        : a->what & ~DP_AGG_COUNT             ? "--hist, --sum, --avg, --min and --max"
-	        : a->slower_ns                        ? "--slower-than"
-	        : a->interval_ns                      ? "--interval"
+	        o->trace.nprobes                                              ? "probes"
+	        : a->what & ~DP_AGG_COUNT                                     ? "--hist, --sum, --avg, --min and --max"
+	        : a->slower_ns                                                ? "--slower-than"
+	        : a->interval_ns                                              ? "--interval"
 	        : a->by && strcmp(a->by, "backtrace") && strcmp(a->by, "pid") ? "--by with anything but backtrace and pid"
-	        : o->trace.pending                    ? "--pending"
-	        : o->trace.follow                     ? "--follow"
-	        : o->trace.dry_run                    ? "--dry-run"
-	        : o->trace.except.n                   ? "-x"
-	        : o->trace.tactics                    ? "--tactic"
-	        : o->trace.no_trap                    ? "--no-trap"
-	        : o->trace.allow_seccomp              ? "--allow-seccomp"
-	        : o->trace.ring_size                  ? "--buffer-size"
-	        : o->trace.max_memory                 ? "--max-memory"
+	        : o->trace.pending                                            ? "--pending"
+	        : o->trace.follow                                             ? "--follow"
+	        : o->trace.dry_run                                            ? "--dry-run"
+	        : o->trace.except.n                                           ? "-x"
+	        : o->trace.tactics                                            ? "--tactic"
+	        : o->trace.no_trap                                            ? "--no-trap"
+	        : o->trace.allow_seccomp                                      ? "--allow-seccomp"
+	        : o->trace.ring_size                                          ? "--buffer-size"
+	        : o->trace.max_memory                                         ? "--max-memory"
 	        : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter
 	                ? "events of LTTng"
 	                : NULL;

@@ -495,5 +495,5 @@ void dp_snap_capture_name(const struct dp_snapshot *s, char *ret, size_t size)
 			*p = '_';
 	if (!*program || *program == '.' || *program == '-')
 		*program = '_';
-	snprintf(ret, size, "%s.%d.%llu.dps", program, s->pid, (unsigned long long)(s->time_ns / 1000000000u));
+	snprintf(ret, size, "%s.%d.%llu.dps", program, s->pid, (unsigned long long)(s->time_ns / 1000000u));
 }

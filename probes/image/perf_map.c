@@ -2,8 +2,8 @@
 #include "probes/image/perf_map.h"
 
 #include "base/cleanup.h"
-#include "probes/image/image_internal.h"
 #include "probes/generated/jitdump.h"
+#include "probes/image/image_internal.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -20,7 +20,8 @@ struct dp_session_aggs {
 
 enum dp_aggs_group { /* the keys of --by that are the process's own: the tool knows them, so the process counts without keys */
 	             DP_GROUP_NONE,
-	             DP_GROUP_PID, /* as the tool's user sees it, not in the process's pid namespace; not where fork children count */
+	             DP_GROUP_PID, /* as the tool's user sees it, not in the process's pid namespace; not where fork children
+	                              count (rows.c) */
 	             DP_GROUP_COMM,
 	             DP_GROUP_EXE,
 };

@@ -29,8 +29,8 @@ struct dp_image *dp_images_get(const struct dp_images *s, uint32_t number);
 /* Whether both images have the same code at `addr`. */
 bool dp_images_agree(const struct dp_image *a, const struct dp_image *b, uint64_t addr);
 /*
- * An identifier of the frame's function that does not depend on where it is mapped. `several`: nor on the process, if the function
- * is in a file.
+ * An identifier of the frame's function that does not depend on where it is mapped. `several`: nor on the process, if the
+ * function is in a file.
  */
 uint64_t dp_images_function(const struct dp_images *s, uint32_t number, uint64_t frame, bool exact, bool several);
 

@@ -140,7 +140,7 @@ static int by_hits(const void *x, const void *y)
 
 struct dp_merged_stack {
 	uint64_t *functions;       /* owned */
-	const struct stack *stack;      /* the stack with most hits */
+	const struct stack *stack; /* the stack with most hits */
 	const struct dp_images *images; /* of its process */
 	uint64_t hits;
 };

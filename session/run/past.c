@@ -58,6 +58,7 @@ static void add_row(struct dp_summary_probe *to, const struct dp_summary_probe *
 	const struct dp_summary_probe before = *to;
 	*to = *row;
 	to->pid = 0;
+	to->inner_pid = 0;
 	to->processes = before.processes + 1;
 	to->retired |= before.retired;
 	to->left_out &= before.left_out || !before.processes;

@@ -170,12 +170,29 @@ static void crowd(const struct target *t, unsigned i, uint64_t hits)
 		row->crowded = hits;
 }
 
+static bool is_by_pid(const struct dp_trace_spec *trace)
+{
+	return trace->asked.by && !strcmp(trace->asked.by, "pid");
+}
+
+/* The key is the pid that the process itself sees. One that has ended unseen keeps it: it must not be another target's row. */
+static void name_process(const struct target *t, struct dp_row_key *key)
+{
+	const pid_t outer = dp_target_outer_pid(t->s->target, (pid_t)key->key);
+	if (outer)
+		key->key = (uint64_t)outer;
+	else
+		key->group = (uint64_t)dp_target_pid(t->s->target);
+}
+
 static struct dp_row_key key_of(const struct target *t, const struct dp_key_cells *key)
 {
 	struct dp_row_key ret = {.probe = dp_aggs_row(t->run->trace, key->probe), .keyed = 1, .key = key->key};
 	const struct dp_frames_seen seen = {key->frames, key->nframes, t->a->want.stack - 1};
 	if (t->a->want.stack && t->a->names)
 		ret.key = dp_frame_names_number(t->a->names, dp_target_image(t->s->target), &seen);
+	else if (t->run->trace->follow && is_by_pid(t->run->trace))
+		name_process(t, &ret);
 	else if (t->a->want.stack)
 		ret.group = (uint64_t)dp_target_pid(t->s->target);
 	return ret;

@@ -196,6 +196,19 @@ class Ids(Containers):
         for pid in pids:
             self.assertEqual(harness.changed_text(pid), [])
 
+    def test_rows_by_pid_of_followed_containers_are_by_the_pid_that_the_user_sees(self):
+        """Each calls itself 1 or 2: rows by those would be of both containers."""
+        a, b = self.container("family", "on", **DOCKER), self.container("family", "on", **DOCKER)
+        p = self.start("--pid", f"{a.pid},{b.pid}", "--follow", "--function", "foo", "--count", "--by", "pid", "--interval", "100ms")
+        for t in (a, b):
+            self.await_armed(p, t.pid)
+            os.kill(t.pid, signal.SIGUSR1)
+            wait_until(lambda t=t: len(harness.children(t.pid)) == 2, what="children")
+        pids = {pid for t in (a, b) for pid in (t.pid, *harness.children(t.pid))}
+        wait_until(lambda: all(f'"key":{pid},' in self.said(p) for pid in pids), what="rows of all six")
+        r = self.finish(p)
+        self.assertEqual({x["key"] for x in r.answers if x["final"]}, pids, str(r.answers))
+
     def events_so_far(self, p):
         with open(p.events) as f:
             lines = f.read().split("\n")[:-1]

@@ -171,7 +171,7 @@ class Points(Case):
         counts = self.placed(r)
         self.assertAlmostEqual(counts["two_returns_entry"], sum(n for name, n in counts.items() if "return" in name[len("two_returns"):]), delta=1)
         self.assertGreater(counts["two_returns_entry"], 16)
-        for words in (("-n", "pid*::malloc:entry"), ("-n", f"pid{t.pid}::two_returns:entry", "-n", "pid1::x:entry")):
+        for words in (("-n", "pid*::two_returns:entry", "-n", f"pid{t.pid}::two_returns:entry"), ("-n", f"pid{t.pid}::two_returns:entry", "-n", "pid1::x:entry")):
             self.assertIn("[DP-USAGE]", self.dynprobe(*words, json_events=False).err)
         self.assertIn("DP-NO-SYMBOL", self.dynprobe("-n", f"pid{t.pid}::no_such_function:entry").err)
         self.assert_result_ok(t)

@@ -114,6 +114,15 @@ void dp_outer_hit(const struct dp_hit *hit, void *data)
 	o->each(&h, o->data);
 }
 
+/* A child's namespace may be its own, below the target's: then any number may be its pid. */
+pid_t dp_target_outer_pid(struct dp_target *t, pid_t inner)
+{
+	if (inner == t->process.ns_pid)
+		return t->process.pid;
+	const struct dp_outer_ids *ids = t->followers ? ids_of(t, inner, inner) : NULL;
+	return ids && ids->pid ? ids->pid : t->process.nested ? 0 : inner;
+}
+
 void dp_outer_fini(struct dp_target *t)
 {
 	struct dp_outer_ids *e, *next;

@@ -192,7 +192,7 @@ static const struct function {
 	FN(pmodule_cpp_template_nth_argument, 'b', "Psn"),
 	FN(bt_variable_try, 'l', "ws"),
 #undef FN
-/* clang-format on */
+        /* clang-format on */
 };
 #define FUNCTIONS (sizeof(functions) / sizeof(*functions))
 

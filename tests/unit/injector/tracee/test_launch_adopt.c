@@ -80,14 +80,16 @@ Test(launch_adopt, loader_is_not_stopped_at_each_call)
 		fclose(f);
 	dp_launch_destroy(l);
 	waitpid(pid, NULL, 0);
-	/* Each stop is a switch: some ten for the exec, its end, the signal and the report. The loader makes some thirty calls. */
+	/* Each stop is a switch: some ten for the exec, its end, the signal and the report. The loader makes some thirty calls.
+	 */
 	cr_assert_lt(switches, 30, "%lu switches", switches);
 }
 
 /* The signal that reports is taken out of the queue also if the program inherits a mask that blocks it. */
 Test(launch_adopt, blocked_signals_stay_blocked_and_none_stays_pending)
 {
-	static char check[] = "/^SigBlk/ && $2 !~ /400000$/ {bad = 1} /^S..Pnd/ && $2 !~ /^0+$/ {bad = 1} END {exit bad ? 1 : 42}";
+	static char check[] =
+	        "/^SigBlk/ && $2 !~ /400000$/ {bad = 1} /^S..Pnd/ && $2 !~ /^0+$/ {bad = 1} END {exit bad ? 1 : 42}";
 	const int status = run((char *[]){"/usr/bin/awk", check, "/proc/self/status", NULL}, true);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 42, "%x", status);
 }
@@ -98,11 +100,12 @@ Test(launch_adopt, handler_of_a_library_is_not_called)
 	char dir[] = "/tmp/dp-adopt-XXXXXX", line[1024], path[64];
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/l.so", dir);
-	snprintf(line, sizeof(line),
-	         "printf '#include <signal.h>\n#include <unistd.h>\nstatic volatile int n; static void on(int s) { n += s; }"
-	         "__attribute__((constructor)) static void f(void) { signal(SIGURG, on); }"
-	         "__attribute__((destructor)) static void g(void) { if (n) _exit(9); }' > %s/l.c && cc -shared -fPIC -o %s %s/l.c",
-	         dir, path, dir);
+	snprintf(
+	        line, sizeof(line),
+	        "printf '#include <signal.h>\n#include <unistd.h>\nstatic volatile int n; static void on(int s) { n += s; }"
+	        "__attribute__((constructor)) static void f(void) { signal(SIGURG, on); }"
+	        "__attribute__((destructor)) static void g(void) { if (n) _exit(9); }' > %s/l.c && cc -shared -fPIC -o %s %s/l.c",
+	        dir, path, dir);
 	const bool built = system(line) == 0;
 	setenv("LD_PRELOAD", path, 1);
 	const int status = built ? run((char *[]){"/bin/true", NULL}, false) : 0;
