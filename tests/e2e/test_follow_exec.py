@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 from harness import EXIT_PARTIAL, NOBODY, Case, environment, main, needs_root, target_path, tool, wait_until
 
@@ -59,6 +60,32 @@ class FollowExec(Case):
         self.assertEqual(s["started"], 20, f"{r}\n{s}")
         self.assertEqual({pid: n for pid, n in called(r.out).items() if pid in recorded(r)}, recorded(r), "all of a process, or nothing")
         self.assertLessEqual(20 - len(recorded(r)), s["late"] + s["unprobed"], f"{r}\n{s}")
+
+    def assert_found(self, *command):
+        """The program runs until dynprobe has seen it: it is probed, in time or late, and counted."""
+        p = self.start("--follow", "--function", "foo", "-n", 20, "--", *command)
+        r = self.finish(p, None)
+        self.assert_ok(r)
+        self.assertEqual((r.summary["started"], r.summary["unprobed"]), (1, 0), str(r.summary))
+
+    def test_program_on_a_file_system_that_is_mounted_later(self):
+        spin, there = target_path("spin"), os.path.join(self.dir, "later")
+        os.mkdir(there)
+        self.assert_found("unshare", "-m", "sh", "-c", f"mount -t tmpfs none {there} && cp {spin} {there}/it && timeout 60 {there}/it 100 1000")
+
+    def test_program_in_a_memfd(self):
+        for program in ("spin", "spin-static"):
+            text = f"""
+import os
+fd = os.memfd_create("program")
+with open({target_path(program)!r}, "rb") as f:
+    os.write(fd, f.read())
+if not os.fork():
+    os.execve(fd, ["program", "100", "1000"], {{}})
+os.wait()
+"""
+            with self.subTest(program=program):
+                self.assert_found(sys.executable, "-c", text)
 
     def test_program_whose_interpreter_has_the_probe(self):
         script = self.written("script", f"#!{self.started} 3\n")

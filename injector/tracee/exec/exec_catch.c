@@ -169,9 +169,9 @@ static struct dp_error *take_over(const struct dp_exec_start *start, const struc
 		note_slow(&one);
 		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was executing a program for more than a second", start->pid);
 	}
-	if (stop.kind == DP_STOP_EXEC && executes(tid, file))
+	if (stop.kind == DP_STOP_EXEC && (start->any || executes(tid, file)))
 		return dp_launch_adopt(&(struct dp_launch_adopted){.pid = tid, .until_ns = dp_now_ns() + ENTRY_NS}, &ret->launch);
-	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && executes(tid, file);
+	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && (start->any ? dp_exec_is_over(start) : executes(tid, file));
 	release(tid, stop);
 	return NULL;
 }

@@ -17,12 +17,19 @@
 #define ROOM      (8 << 20) /* for news that were not read yet */
 #define ANCESTORS 64u
 
+enum { PIDS = 256 };
+struct pids { /* the last ones */
+	pid_t pid[PIDS];
+	unsigned n;
+};
+
 struct dp_exec_tree {
 	int news; /* the connector's socket, or -1 */
 	pthread_mutex_t lock;
 	bool lossy; /* some news were lost */
 	pid_t *pid;
 	size_t n, capacity;
+	struct pids asked, unasked; /* since their last exec; by it */
 };
 
 /* ---- the set --------------------------------------------------------------------------------------------------------------- */
@@ -50,11 +57,31 @@ static void add(struct dp_exec_tree *t, pid_t pid)
 	t->pid[t->n++] = pid;
 }
 
+static bool forget(struct pids *p, pid_t pid)
+{
+	for (unsigned i = 0; i < p->n; i++)
+		if (p->pid[i] == pid) {
+			memmove(p->pid + i, p->pid + i + 1, (--p->n - i) * sizeof(*p->pid));
+			return true;
+		}
+	return false;
+}
+
+static void note(struct pids *p, pid_t pid)
+{
+	forget(p, pid);
+	if (p->n == PIDS)
+		forget(p, p->pid[0]);
+	p->pid[p->n++] = pid;
+}
+
 static void drop(struct dp_exec_tree *t, pid_t pid)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->pid[i] == pid)
 			t->pid[i--] = t->pid[--t->n];
+	forget(&t->asked, pid);
+	forget(&t->unasked, pid);
 }
 
 static bool runs(pid_t pid, pid_t *parent)
@@ -92,6 +119,9 @@ static void take(struct dp_exec_tree *t, const struct proc_event *e)
 		add(t, e->event_data.fork.child_tgid); /* itself, if it is a thread */
 	else if (e->what == PROC_EVENT_EXIT && e->event_data.exit.process_pid == e->event_data.exit.process_tgid)
 		drop(t, e->event_data.exit.process_tgid);
+	else if (e->what == PROC_EVENT_EXEC && holds(t, e->event_data.exec.process_tgid) &&
+	         !forget(&t->asked, e->event_data.exec.process_tgid) && !t->lossy)
+		note(&t->unasked, e->event_data.exec.process_tgid);
 }
 
 static void read_news(struct dp_exec_tree *t)
@@ -191,6 +221,25 @@ bool dp_exec_tree_has(struct dp_exec_tree *t, pid_t pid)
 		add(t, pid);
 	pthread_mutex_unlock(&t->lock);
 	return found;
+}
+
+void dp_exec_tree_note_asked(struct dp_exec_tree *t, pid_t pid)
+{
+	pthread_mutex_lock(&t->lock);
+	read_news(t); /* of its earlier execs */
+	if (t->news >= 0 && holds(t, pid))
+		note(&t->asked, pid);
+	pthread_mutex_unlock(&t->lock);
+}
+
+pid_t dp_exec_tree_take_unasked(struct dp_exec_tree *t)
+{
+	pthread_mutex_lock(&t->lock);
+	read_news(t);
+	const pid_t pid = t->unasked.n ? t->unasked.pid[0] : 0;
+	forget(&t->unasked, pid);
+	pthread_mutex_unlock(&t->lock);
+	return pid;
 }
 
 bool dp_exec_tree_lives(struct dp_exec_tree *t)

@@ -20,6 +20,13 @@ void dp_exec_tree_add(struct dp_exec_tree *t, pid_t pid);
 int dp_exec_tree_fd(const struct dp_exec_tree *t);
 /* Reads the news, and tells whether the process belongs to the set. */
 bool dp_exec_tree_has(struct dp_exec_tree *t, pid_t pid);
+/* The process's exec asks: call it before the answer. */
+void dp_exec_tree_note_asked(struct dp_exec_tree *t, pid_t pid);
+/*
+ * A process of the set that has executed a program without having asked, 0 if there is none more: its file is on a file system
+ * that is not watched, or a memfd. Without news, and where many wait to be taken, none is known.
+ */
+pid_t dp_exec_tree_take_unasked(struct dp_exec_tree *t);
 /* Does any process of the set live? */
 bool dp_exec_tree_lives(struct dp_exec_tree *t);
 

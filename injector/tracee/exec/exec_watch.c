@@ -81,12 +81,20 @@ static pid_t wanted(const struct dp_exec_watch *w, pid_t tid)
 		const pid_t tracer = (pid_t)dp_status_long(text, "TracerPid", 0);
 		const bool traced = tracer && dp_is_own_task(tracer);
 		const bool child = !w->what.tree && dp_status_long(text, "PPid", 0) == getpid(); /* the tool may wait for it */
-		pid = traced || child ? 0 : (pid_t)dp_status_long(text, "Tgid", 0);
+		pid = (pid_t)dp_status_long(text, "Tgid", 0);
+		if (w->what.tree)
+			dp_exec_tree_note_asked(w->what.tree, pid);
+		pid = traced || child ? 0 : pid;
 	}
 	dp_buf_fini(&status);
 	if (pid == getpid())
 		return 0;
 	return pid && w->what.tree && !dp_exec_tree_has(w->what.tree, pid) ? 0 : pid;
+}
+
+static bool is_any(const struct dp_exec_watch *w)
+{
+	return w->what.tree && !w->what.npaths && !w->what.nnames;
 }
 
 /* If the files to watch are known, no other asks. */
@@ -162,7 +170,7 @@ static bool was_let_go(struct dp_exec_watch *w, const struct dp_exec_start *star
 
 static void take_question(struct dp_exec_watch *w, const struct fanotify_event_metadata *event)
 {
-	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd};
+	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd, .any = is_any(w)};
 	if (event->fd < 0)
 		return;
 	const bool asked = may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start);
@@ -184,6 +192,14 @@ static void read_questions(struct dp_exec_watch *w)
 	ssize_t n = read(w->group, &buf, sizeof(buf));
 	for (; n > 0 && FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n))
 		take_question(w, event);
+}
+
+/* --follow: programs that nobody was asked about run already. */
+static void take_unasked(struct dp_exec_watch *w)
+{
+	for (pid_t pid; is_any(w) && (pid = dp_exec_tree_take_unasked(w->what.tree));)
+		if (atomic_load(&w->holds) && append(w, &(struct dp_exec_start){.pid = pid, .tid = pid, .fd = -1, .late = true}))
+			tell(w->ready);
 }
 
 /* Lets it go if it has waited too long. */
@@ -233,8 +249,7 @@ static void *watch(void *data)
 			read_questions(w);
 		if (p[2].revents)
 			dp_exec_files_renew(w->files);
-		if (p[3].revents)
-			dp_exec_tree_has(w->what.tree, 0);
+		take_unasked(w);
 	}
 	return NULL;
 }
