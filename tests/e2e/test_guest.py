@@ -186,9 +186,12 @@ class Process(GuestCase):
             os.remove(os.path.join("/dev/shm", name))
         self.session("s")
         self.probe(program)
-        wait_until(lambda: any(x.startswith("lttng-ust-wait-") for x in os.listdir("/dev/shm")), 20, "LTTng's shared memory")
-        modes = {x.count("-"): os.stat(f"/dev/shm/{x}").st_mode & 0o777 for x in os.listdir("/dev/shm") if x.startswith("lttng-ust-wait-")}
-        self.assertEqual(modes, {3: 0o666, 4: 0o640})
+
+        def modes():
+            return {x.count("-"): os.stat(f"/dev/shm/{x}").st_mode & 0o777 for x in os.listdir("/dev/shm") if x.startswith("lttng-ust-wait-")}
+
+        # It creates one after the other, and sets the mode of each after that.
+        wait_until(lambda: modes() == {3: 0o666, 4: 0o640}, 20, lambda: f"LTTng's shared memory; the modes are {modes()}")
         self.assertEqual(program("seen"), "seen 0 0 0")
         self.assertEqual(program.exit(), 0)
 
