@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests processes in containers (containers.py): their files, names, snapshots and seccomp filters, seen from the host."""
 
+import contextlib
 import json
 import os
 import re
@@ -49,7 +50,14 @@ class Containers(Case):
         t = self.target(command[0], *command[1:], ready=ready)
         self.assertTrue(t.alive(), t.output() + t.errors())
         t.path, t.pid = spec["argv"][0], harness.children(t.pid)[0]
+        self.addCleanup(self.end_children, t.process.pid)
         return t
+
+    def end_children(self, pid):
+        """One that has changed its user does not get the signal of --kill-child."""
+        for child in harness.children(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
 
     def assert_probed(self, t, *args, n=5, frames=("foo", "caller", "main")):
         """Probes foo with its callers' names and memory; the process is then as before."""
