@@ -39,7 +39,7 @@ class All(Case):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         os.chmod(cls.folder, 0o755)
         cls.name = f"libstride{os.getpid()}.so.1"  # as no other file on the machine
-        cls.library = build(cls.folder, cls.name)
+        cls.shared = build(cls.folder, cls.name)
 
     def mapper(self, *args, program="linked", **kw):
         return self.target(os.path.join(self.folder, program), *args, **kw)
@@ -51,7 +51,7 @@ class All(Case):
 
     def watch(self, *args, spec=None, said="waiting for", **kw):
         """Starts dynprobe, and returns when it watches."""
-        p = self.start(*(spec or ("--all", f"{self.library}!stride")), *args, **kw)
+        p = self.start(*(spec or ("--all", f"{self.shared}!stride")), *args, **kw)
         wait_until(lambda: p.poll() is not None or said in self.said(p), what="dynprobe to watch")
         self.assertIsNone(p.poll(), self.said(p))
         return p
@@ -138,9 +138,9 @@ class Processes(All):
 
     def test_second_module_of_a_process_is_missed_and_noted(self):
         other = build(self.dir, "libother.so.1")
-        program = compiled(self.path("both"), "gcc", "-O1", f"-DLOADS={other}", SOURCE, "-Wl,--no-as-needed", self.library, f"-Wl,-rpath,{self.folder}")
+        program = compiled(self.path("both"), "gcc", "-O1", f"-DLOADS={other}", SOURCE, "-Wl,--no-as-needed", self.shared, f"-Wl,-rpath,{self.folder}")
         both, now = self.target(program, 3), self.mapper(0, "wait")
-        p = self.watch_beside(now, spec=("--all", f"{self.library}!stride", "--all", f"{other}!stride"))
+        p = self.watch_beside(now, spec=("--all", f"{self.shared}!stride", "--all", f"{other}!stride"))
         self.await_armed(p, both.pid)
         os.kill(both.pid, signal.SIGUSR1)
         self.assertEqual(both.process.wait(60), 0)
@@ -173,7 +173,7 @@ class Processes(All):
 
     def test_counts_include_those_that_have_ended(self):
         now = self.mapper(0, "wait")
-        p = self.start("--all", f"{self.library}!stride", "--count", "--by", "pid")
+        p = self.start("--all", f"{self.shared}!stride", "--count", "--by", "pid")
         self.await_armed(p, now.pid)
         wait_until(lambda: p.poll() is not None or "those to come" in self.said(p), what="dynprobe to watch")
         first = self.mapper(0, "wait")  # may be late; the next ones are not
@@ -186,7 +186,7 @@ class Processes(All):
 
     def test_patterns_and_returns(self):
         now = self.mapper(0, "wait")
-        p = self.watch_beside(now, spec=("--all", f"{self.library}!strid[e]", "--all", f"{self.library}!stride:return", "-t", "retval"))
+        p = self.watch_beside(now, spec=("--all", f"{self.shared}!strid[e]", "--all", f"{self.shared}!stride:return", "-t", "retval"))
         text = self.run_mapper(5)
         r = self.finish(p)
         self.assert_ok(r)
@@ -218,7 +218,7 @@ class Processes(All):
 
     def test_who_only_reads_the_file_is_no_process_of_it(self):
         p = self.watch()
-        for command in (["cat", self.library], ["ldd", f"{self.folder}/linked"], ["cp", self.library, self.path("copy")]):
+        for command in (["cat", self.shared], ["ldd", f"{self.folder}/linked"], ["cp", self.shared, self.path("copy")]):
             self.assertEqual(subprocess.run(command, capture_output=True, timeout=60).returncode, 0)
         text = self.run_mapper(2)
         self.assert_all(self.finish(p), text, started=1)
@@ -226,8 +226,8 @@ class Processes(All):
     def test_file_that_is_replaced(self):
         p = self.watch()
         text = self.run_mapper(2)
-        shutil.copy(self.library, self.path("new"))
-        shutil.move(self.path("new"), self.library)
+        shutil.copy(self.shared, self.path("new"))
+        shutil.move(self.path("new"), self.shared)
         while len(called(text)) < 10:  # the directory is watched from a thread: the first start may come before it has looked
             text += self.run_mapper(3)
         r = self.finish(p)
@@ -266,10 +266,10 @@ class Untouched(All):
     def test_another_file_under_the_same_path(self):
         """A path is one file: what another mount namespace has there is another."""
         other = os.path.join(self.dir, "other.so")
-        shutil.copy(self.library, other)
-        mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {other} {self.library} && exec "$@"', "sh")
+        shutil.copy(self.shared, other)
+        mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {other} {self.shared} && exec "$@"', "sh")
         stranger = self.mapper(0, "wait", prefix=mount)
-        self.assertTrue(any(m.path == self.library for m in maps(stranger.pid)))
+        self.assertTrue(any(m.path == self.shared for m in maps(stranger.pid)))
         now = self.mapper(0, "wait")
         p = self.watch_beside(now)
         self.assertFalse(any(m.is_ours for m in maps(stranger.pid)))
@@ -280,8 +280,8 @@ class Untouched(All):
 
     def test_name_means_the_files_of_other_mount_namespaces(self):
         other = os.path.join(self.dir, "other.so")
-        shutil.copy(self.library, other)
-        mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {other} {self.library} && exec "$@"', "sh")
+        shutil.copy(self.shared, other)
+        mount = ("unshare", "--mount", "sh", "-c", f'mount --bind {other} {self.shared} && exec "$@"', "sh")
         now = [self.mapper(0, "wait", prefix=mount), self.mapper(0, "wait")]
         p = self.watch_beside(*now, spec=("--all", f"{self.name}!stride"))
         text = self.run_mapper(3, prefix=mount) + self.run_mapper(4)
@@ -350,7 +350,7 @@ class Refused(All):
     def test_without_privilege_processes_to_come_are_late(self):
         binary, prefix = self.for_nobody("dynprobe"), NOBODY if os.geteuid() == 0 else ()
         now = self.mapper(0, "wait", prefix=prefix)
-        argv, events = self.command("--all", f"{self.library}!stride")
+        argv, events = self.command("--all", f"{self.shared}!stride")
         err = open(self.path("err"), "w+b")
         self.addCleanup(err.close)
         p = self.spawn(*prefix, binary, *argv[1:], stderr=err, env=environment())
@@ -368,19 +368,19 @@ class Refused(All):
 
     def test_place_that_the_module_lacks_DP_NO_SYMBOL(self):
         now = self.mapper(0, "wait")
-        self.assert_refused(self.dynprobe("--all", f"{self.library}!stirde"), "DP-NO-SYMBOL", "stirde")
-        self.assert_refused(self.dynprobe("--all", f"{self.library}!stirde*"), "DP-NO-SYMBOL", "stirde")
+        self.assert_refused(self.dynprobe("--all", f"{self.shared}!stirde"), "DP-NO-SYMBOL", "stirde")
+        self.assert_refused(self.dynprobe("--all", f"{self.shared}!stirde*"), "DP-NO-SYMBOL", "stirde")
         self.assert_clean(now.pid)
 
     @needs_root
     def test_place_that_the_first_to_come_lacks_DP_NO_SYMBOL(self):
-        p = self.watch(spec=("--all", f"{self.library}!stirde"))
+        p = self.watch(spec=("--all", f"{self.shared}!stirde"))
         self.assertEqual(len(called(self.run_mapper(3))), 1, "it goes on")
         self.assert_refused(self.finish(p, None), "DP-NO-SYMBOL", "stirde")
 
     def test_no_process_DP_NO_PROCESS(self):
-        self.assert_refused(self.dynprobe("--all", f"{self.library}!stride", "-d", "50ms"), "DP-NO-PROCESS", "a process that has")
-        self.assert_refused(self.dynprobe("--all", f"{self.library}!stride", "--dry-run", json_events=False), "DP-NO-PROCESS", "does not wait")
+        self.assert_refused(self.dynprobe("--all", f"{self.shared}!stride", "-d", "50ms"), "DP-NO-PROCESS", "a process that has")
+        self.assert_refused(self.dynprobe("--all", f"{self.shared}!stride", "--dry-run", json_events=False), "DP-NO-PROCESS", "does not wait")
 
     def test_no_file_DP_NO_MODULE(self):
         self.assert_refused(self.dynprobe("--all", "/none/of/this.so!stride"), "DP-NO-MODULE", "/none/of/this.so")
@@ -388,7 +388,7 @@ class Refused(All):
     def test_what_it_excludes(self):
         for other in (("--pending",), ("--sink", "lttng"), ("--snapshot",), ("-c", "true"), ("--pid", os.getpid()),
                       ("--program", "true"), ("--tactic", "trap"), ("--syscall", "read")):
-            p = tool("--all", f"{self.library}!stride", *other, status=OWN_FAILURE)
+            p = tool("--all", f"{self.shared}!stride", *other, status=OWN_FAILURE)
             self.assertIn("DP-USAGE", p.stderr)
             self.assertIn("--all", p.stderr)
         self.assert_refused(self.dynprobe("--all", "0x1234"), "DP-USAGE", "a single process")
@@ -397,7 +397,7 @@ class Refused(All):
 
     def test_plan_for_all_of_now(self):
         now = [self.mapper(0, "wait") for _ in range(2)]
-        r = self.dynprobe("--all", f"{self.library}!stride", "--dry-run", json_events=False)
+        r = self.dynprobe("--all", f"{self.shared}!stride", "--dry-run", json_events=False)
         self.assert_ok(r)
         for t in now:
             self.assertIn(str(t.pid), r.out)
