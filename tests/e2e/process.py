@@ -15,7 +15,7 @@ class Mapping:
         fields = line.rstrip("\n").split(None, 5)
         self.start, self.end = (int(x, 16) for x in fields[0].split("-"))
         self.perms, self.offset = fields[1], int(fields[2], 16)
-        self.path = fields[5] if len(fields) > 5 else ""
+        self.inode, self.path = int(fields[4]), fields[5] if len(fields) > 5 else ""
 
         self.is_ours = "dynprobe" in os.path.basename(self.path)  # only the file name: the checkout's folder may be called dynprobe
 
@@ -26,6 +26,11 @@ class Mapping:
 def maps(pid):
     with open(f"/proc/{pid}/maps") as f:
         return [Mapping(line) for line in f]
+
+
+def our_files(pid):
+    """The inodes of dynprobe's files that are mapped: each run makes its own, and those of a killed run stay until the next one has cleaned up."""
+    return {m.inode for m in maps(pid) if m.is_ours}
 
 
 def has_processor(feature):

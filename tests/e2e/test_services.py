@@ -11,7 +11,7 @@ import time
 
 import servers
 from harness import FULL, Case, children, holders, long_form, main, tool, wait_until
-from process import changed_text
+from process import changed_text, our_files
 
 KILLS = 50 if FULL else 3
 IDLE = ("7", "219", "232", "281", "288")  # poll, restart_syscall, epoll_wait, epoll_pwait, accept4
@@ -229,9 +229,11 @@ class Services(Case):
         """Each answer makes the same number of hits, whichever process gives it."""
         server.end_load()
         server.settle()
+        left = {pid: our_files(pid) for pid in [server.process.pid, *children(server.process.pid)]}
         p = how(self, server)
         for pid in server.pids:
             if os.path.exists(f"/proc/{pid}"):
+                wait_until(lambda pid=pid: p.poll() is not None or our_files(pid) - left.get(pid, set()), what="a mapping of this run")
                 self.await_armed(p, pid)
                 wait_until(lambda pid=pid: p.poll() is not None or server.is_armed(pid), what="the probe itself")
         for n in range(2, answers + 2):
