@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from harness import EXIT_PARTIAL, NOBODY, Case, environment, main, needs_root, target_path, tool, wait_until
+from harness import EXIT_PARTIAL, NOBODY, Case, environment, main, needs_root, status, target_path, tool, wait_until
 
 
 def called(text):
@@ -67,6 +67,19 @@ class FollowExec(Case):
         r = self.finish(p, None)
         self.assert_ok(r)
         self.assertEqual((r.summary["started"], r.summary["unprobed"]), (1, 0), str(r.summary))
+
+    def test_forks_of_others_keep_no_thread_of_the_tool_awake(self):
+        """The kernel tells of every fork on the machine: that must be read, whichever programs are wanted."""
+        for only in ((), ("--follow-exec", "started"), ("--follow-exec", self.started)):
+            with self.subTest(only):
+                t = self.target("family", "on")
+                p = self.start("--pid", t.pid, "--follow", *only, "--function", "foo")
+                self.await_armed(p, t.pid)
+                for _ in range(5):
+                    tool_is_asleep = lambda: {status(f"{p.pid}/task/{tid}", "State") for tid in os.listdir(f"/proc/{p.pid}/task")} == {"S (sleeping)"}  # noqa: B023
+                    subprocess.run(["true"], check=True)
+                    wait_until(lambda: p.poll() is not None or tool_is_asleep(), what="the tool to sleep")  # noqa: B023
+                self.assert_ok(self.finish(p))
 
     def test_program_on_a_file_system_that_is_mounted_later(self):
         spin, there = target_path("spin"), os.path.join(self.dir, "later")

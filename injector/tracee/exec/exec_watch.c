@@ -194,11 +194,12 @@ static void read_questions(struct dp_exec_watch *w)
 		take_question(w, event);
 }
 
-/* --follow: programs that nobody was asked about run already. */
+/* --follow: programs that nobody was asked about run already. The news are read in any case: else the next poll() would not wait. */
 static void take_unasked(struct dp_exec_watch *w)
 {
-	for (pid_t pid; is_any(w) && (pid = dp_exec_tree_take_unasked(w->what.tree));)
-		if (atomic_load(&w->holds) && append(w, &(struct dp_exec_start){.pid = pid, .tid = pid, .fd = -1, .late = true}))
+	for (pid_t pid; w->what.tree && (pid = dp_exec_tree_take_unasked(w->what.tree));)
+		if (is_any(w) && atomic_load(&w->holds) &&
+		    append(w, &(struct dp_exec_start){.pid = pid, .tid = pid, .fd = -1, .late = true}))
 			tell(w->ready);
 }
 
