@@ -75,7 +75,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 6u
+#define DP_ABI_VERSION 7u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_JOINED UINT64_C(0x6e696f6a62707964)   /* in a fork child that records: `process` is its number */
@@ -287,22 +287,22 @@ struct dp_regs {
 
 /*
  * A hit of which a snapshot is taken (agent/ring/park.c): its thread waits until the tool has inspected the process, for wait_ns
- * at most. One at a time: other hits meanwhile go on and are counted. Who changes `state`:
- *   the thread   FREE -> CLAIMED, fills in the fields below, -> PARKED (and wakes the tool), and in the end -> FREE
+ * at most. One at a time: other hits meanwhile go on and are counted. Who changes `state`, while `owner` says whose it is:
+ *   the thread   takes `owner`, fills in the fields below, FREE -> PARKED (and wakes the tool); in the end -> FREE, and gives
+ *                `owner` back
  *   the tool     with all threads stopped: PARKED -> KEPT if it takes the snapshot, and when that is complete, KEPT -> DONE; else
- *                -> REFUSED; then wakes the thread. FREE, if the thread died meanwhile. A thread whose wait ends while KEPT
- *                goes on as if DONE
+ *                -> REFUSED; then wakes the thread. A thread whose wait ends while KEPT goes on as if DONE. FREE and no owner, if
+ *                the owner died, at whatever point
  * A tool that leaves writes served = 0, then, after a full barrier, looks for a thread that is PARKED; a thread that has parked
  * reads `served` again. While the tool is busy with a snapshot, it keeps served = 0. No signal of the program is delivered to the
  * thread meanwhile: a handler that leaves by longjmp would leave the state taken.
  */
 enum dp_park_state {
 	DP_PARK_FREE = 0,
-	DP_PARK_CLAIMED = 1,
-	DP_PARK_PARKED = 2,
-	DP_PARK_DONE = 3,
-	DP_PARK_REFUSED = 4,
-	DP_PARK_KEPT = 5,
+	DP_PARK_PARKED = 1,
+	DP_PARK_DONE = 2,
+	DP_PARK_REFUSED = 3,
+	DP_PARK_KEPT = 4,
 };
 struct dp_park {
 	uint32_t state;    /* enum dp_park_state; a futex */
@@ -314,15 +314,20 @@ struct dp_park {
 	uint64_t wait_ns;  /* how long a thread waits at most */
 	uint64_t interval; /* least ticks of the time stamp counter between two */
 	uint64_t next_tsc; /* no earlier than this */
+	uint64_t owner;    /* the thread: dp_park_owner(), or 0 */
 	uint64_t salt;     /* random, one per recording: ids are salt + serial */
 	uint64_t serial;
 	/* The hit. */
 	uint64_t id;
-	uint32_t tid; /* in its own pid namespace */
-	uint32_t probe;
+	uint64_t probe;
 	struct dp_regs regs;
-	uint64_t process; /* of the thread that waits, as in struct dp_agent */
 };
+
+/* The thread's id in its own pid namespace, and its process as in struct dp_agent. */
+static inline uint64_t dp_park_owner(uint32_t tid, uint64_t process)
+{
+	return tid | process << 32;
+}
 
 struct dp_follow { /* what a fork child needs to join */
 	uint32_t on;        /* 1: fork children join; 0: no more, and those that have joined take no more room */

@@ -37,7 +37,7 @@ static bool move(struct dp_park *park, uint32_t from, uint32_t to)
 }
 
 /*
- * Called with the state claimed. False if there was no answer by `end`. The tool may inspect the process several times and let
+ * Called by the owner. False if there was no answer by `end`. The tool may inspect the process several times and let
  * the other threads run in between: that ends at `end` too, and what it has seen by then is a snapshot.
  */
 static bool wait(struct dp_park *park, const struct dp_timespec *end)
@@ -78,9 +78,7 @@ static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 	park->left--;
 	DP_STORE(&park->next_tsc, hit->tsc + park->interval);
 	park->id = id;
-	park->tid = hit->tid;
 	park->probe = hit->who->probe;
-	park->process = hit->who->process;
 	park->regs = *hit->regs;
 	const bool answered = wait(park, &hit->end);
 	rest(park, hit);
@@ -95,6 +93,24 @@ static uint64_t take_place(struct dp_park *park, const struct hit *hit)
 	return 0;
 }
 
+/* With the owner's first store the tool can tell whether the place is still in use. */
+static bool claim(struct dp_park *park, const struct hit *hit)
+{
+	uint64_t nobody = 0;
+
+	return __atomic_compare_exchange_n(&park->owner, &nobody, dp_park_owner(hit->tid, hit->who->process), false, __ATOMIC_ACQ_REL,
+	                                   __ATOMIC_ACQUIRE);
+}
+
+static uint64_t use_place(struct dp_park *park, const struct hit *hit)
+{
+	/* Another thread's hit may have come between the two checks. */
+	const uint64_t id = is_due(park, hit->tsc) ? take_place(park, hit) : lost(&park->over);
+
+	DP_STORE(&park->owner, 0);
+	return id;
+}
+
 /* A vfork child has our memory, and blocks its parent, which could not be stopped for a snapshot. */
 static bool is_own(const struct dp_parked *who)
 {
@@ -104,7 +120,7 @@ static bool is_own(const struct dp_parked *who)
 uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, const struct dp_parked *who)
 {
 	struct hit hit = {.regs = regs, .who = who, .tsc = dp_rdtsc()};
-	uint64_t mask = 0, id = 0;
+	uint64_t mask = 0;
 
 	if (!DP_LOAD(&park->served))
 		return lost(&park->missed);
@@ -115,14 +131,7 @@ uint64_t dp_park(struct dp_park *park, const struct dp_regs *regs, const struct 
 	/* All system calls that a seccomp filter may forbid come before the claim, except the wait itself. */
 	hit.tid = (uint32_t)dp_syscall0(DP_SYS_GETTID);
 	hit.end = end_of(park);
-	if (!move(park, DP_PARK_FREE, DP_PARK_CLAIMED)) {
-		lost(&park->missed);
-	} else if (!is_due(park, hit.tsc)) { /* another thread's hit came between the two checks */
-		DP_STORE(&park->state, DP_PARK_FREE);
-		lost(&park->over);
-	} else {
-		id = take_place(park, &hit);
-	}
+	const uint64_t id = claim(park, &hit) ? use_place(park, &hit) : lost(&park->missed);
 	dp_syscall_restore_signals(&mask);
 	return id;
 }

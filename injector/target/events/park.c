@@ -112,7 +112,7 @@ static void copy_regs(const struct dp_regs *from, struct user_regs_struct *to)
 
 struct status {
 	pid_t ns_tid;
-	bool filtered;
+	bool filtered, ended;
 };
 
 static bool read_status(const struct dp_target *t, pid_t pid, pid_t tid, struct status *ret)
@@ -122,8 +122,8 @@ static bool read_status(const struct dp_target *t, pid_t pid, pid_t tid, struct 
 	dp_buf_init(&text);
 	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", pid, tid);
 	if (found)
-		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested),
-		                       dp_filter_is_new(&t->process, dp_buf_str(&text))};
+		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested), dp_filter_is_new(&t->process, dp_buf_str(&text)),
+		                       strstr(dp_buf_str(&text), "\nState:\tZ") || strstr(dp_buf_str(&text), "\nState:\tX")};
 	dp_buf_fini(&text);
 	return found;
 }
@@ -137,7 +137,7 @@ static bool has_ns_tid(const struct dp_target *t, pid_t pid, pid_t ns_tid)
 	if (!dp_proc_tids(pid, &tids))
 		return false; /* it has ended */
 	for (size_t i = 0; i < tids.n && !found; i++)
-		found = read_status(t, pid, tids.tid[i], &status) && status.ns_tid == ns_tid;
+		found = read_status(t, pid, tids.tid[i], &status) && status.ns_tid == ns_tid && !status.ended;
 	free(tids.tid);
 	return found;
 }
@@ -213,6 +213,13 @@ pid_t dp_park_caged_child(const struct dp_target *t)
 	return t->park_watch.caged_child;
 }
 
+/* The owner died. Nobody else changes the state of a place that has an owner. */
+static void vacate(struct dp_park *p, uint64_t owner)
+{
+	__atomic_store_n(&p->state, DP_PARK_FREE, __ATOMIC_RELEASE);
+	__atomic_compare_exchange_n(&p->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
 bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 {
 	struct dp_park *p = park_of(t);
@@ -226,23 +233,25 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 	}
 	__atomic_store_n(&p->served, 1, __ATOMIC_RELEASE); /* we are here, even if a thread gave up on us meanwhile */
 	const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
-	if (state == DP_PARK_FREE || state == DP_PARK_CLAIMED) {
+	const uint64_t owner = __atomic_load_n(&p->owner, __ATOMIC_ACQUIRE);
+	if (!owner) {
 		t->park_watch.stuck_ns = 0;
 		return false;
 	}
-	const pid_t pid = process_of(t, p->process);
-	if (pid == DP_FOLLOWER_HIDDEN) {
+	const pid_t pid = process_of(t, owner >> 32);
+	if (pid == DP_FOLLOWER_HIDDEN && state == DP_PARK_PARKED) {
 		__atomic_fetch_add(&p->left, 1, __ATOMIC_RELAXED); /* it was no snapshot */
 		dp_park_release(t);
 		return false;
 	}
-	if (pid == DP_FOLLOWER_ENDED || (pid && is_gone(t, pid, p->tid))) {
-		move(p, state, DP_PARK_FREE);
+	if (pid == DP_FOLLOWER_ENDED || (pid > 0 && is_gone(t, pid, (uint32_t)owner))) {
+		vacate(p, owner);
 		return false;
 	}
-	if (state != DP_PARK_PARKED || !pid)
+	if (state != DP_PARK_PARKED || pid <= 0)
 		return false;
-	*ret = (struct dp_park_hit){.id = p->id, .pid = pid, .ns_tid = (pid_t)p->tid, .probe = p->probe, .seen_ns = dp_now_ns()};
+	*ret = (struct dp_park_hit){
+	        .id = p->id, .pid = pid, .ns_tid = (pid_t)(uint32_t)owner, .probe = (unsigned)p->probe, .seen_ns = dp_now_ns()};
 	copy_regs(&p->regs, &ret->regs);
 	return true;
 }
@@ -250,7 +259,7 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 bool dp_park_take(struct dp_target *t, const struct dp_park_hit *hit)
 {
 	struct dp_park *p = park_of(t);
-	if (!p || p->id != hit->id || (pid_t)p->tid != hit->ns_tid)
+	if (!p || p->id != hit->id || (pid_t)(uint32_t)p->owner != hit->ns_tid)
 		return false;
 	if (__atomic_load_n(&p->state, __ATOMIC_ACQUIRE) != DP_PARK_KEPT && !move(p, DP_PARK_PARKED, DP_PARK_KEPT))
 		return false;

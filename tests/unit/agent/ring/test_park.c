@@ -61,14 +61,15 @@ Test(park, the_tool_sees_the_hit_and_lets_it_go, .init = begin)
 	cr_assert_eq(pthread_create(&h.thread, NULL, hit, &h), 0);
 	await(DP_PARK_PARKED);
 	cr_expect_eq(park.probe, 7);
-	cr_expect_eq(park.process, 3);
+	cr_expect_eq(park.owner >> 32, 3);
 	cr_expect_eq(park.id, 1001);
-	cr_expect_neq(park.tid, (uint32_t)getpid());
+	cr_expect_neq((uint32_t)park.owner, (uint32_t)getpid());
 	cr_expect_eq(memcmp(&park.regs, &regs, sizeof(regs)), 0);
 	answer();
 	pthread_join(h.thread, NULL);
 	cr_expect_eq(h.id, 1001);
 	cr_expect_eq(park.state, DP_PARK_FREE);
+	cr_expect_eq(park.owner, 0);
 	cr_expect_eq(park.left, 99);
 	cr_expect_eq(park.late + park.missed + park.over, 0);
 }

@@ -29,7 +29,7 @@ static struct dp_target target(pid_t pid)
 static void parked(uint32_t state, pid_t tid)
 {
 	control.park.id = 5;
-	control.park.tid = (uint32_t)tid;
+	control.park.owner = dp_park_owner((uint32_t)tid, 0);
 	control.park.state = state;
 }
 
@@ -67,7 +67,7 @@ Test(park, a_hit_that_was_taken_in_vain_goes_without)
 	cr_expect_eq(control.park.state, DP_PARK_REFUSED);
 }
 
-static const uint32_t states[] = {DP_PARK_DONE, DP_PARK_REFUSED, DP_PARK_KEPT};
+static const uint32_t states[] = {DP_PARK_FREE, DP_PARK_DONE, DP_PARK_REFUSED, DP_PARK_KEPT};
 
 /* In another pid namespace the thread's number has no meaning here. */
 Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
@@ -76,13 +76,34 @@ Test(park, the_place_of_a_thread_that_died_is_free_again, .timeout = 60)
 		for (unsigned i = 0; i < sizeof(states) / sizeof(*states); i++) {
 			struct dp_target t = target(getpid());
 			struct dp_park_hit hit;
-			t.process.ns_pid += (pid_t)nested;
+			t.process.nested = nested;
 			parked(states[i], 4194304); /* no thread has this id */
 			cr_expect(until(({
 				cr_expect_not(dp_park_inspect(&t, &hit));
-				control.park.state == DP_PARK_FREE;
+				control.park.state == DP_PARK_FREE && !control.park.owner;
 			})));
 		}
+}
+
+static void end(void)
+{
+	tr->ready = 1;
+	_exit(0);
+}
+
+/* A killed process keeps its number until its parent asks. */
+Test(park, the_place_of_a_zombie_is_free_again, .timeout = 60)
+{
+	const pid_t pid = tr_spawn(end);
+	struct dp_target t = target(pid);
+	struct dp_park_hit hit;
+	t.process.nested = true;
+	parked(DP_PARK_FREE, pid);
+	cr_expect(until(({
+		cr_expect_not(dp_park_inspect(&t, &hit));
+		!control.park.owner;
+	})));
+	tr_kill(pid);
 }
 
 Test(park, the_place_of_one_that_lives_is_its_own)
@@ -90,7 +111,7 @@ Test(park, the_place_of_one_that_lives_is_its_own)
 	for (unsigned nested = 0; nested < 2; nested++) {
 		struct dp_target t = target(getpid());
 		struct dp_park_hit hit;
-		t.process.ns_pid += (pid_t)nested;
+		t.process.nested = nested;
 		parked(DP_PARK_REFUSED, (pid_t)syscall(SYS_gettid));
 		for (int i = 0; i < 30; i++) {
 			cr_expect_not(dp_park_inspect(&t, &hit));
