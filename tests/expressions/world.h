@@ -121,12 +121,18 @@ static struct parameters P;
 
 /* ---- what C leaves open ------------------------------------------------------------------------------------------------- */
 
-static bool failed;
+/* What changes during a round has fences of its own: an index outside of g_node's arrays must not reach it. */
+static struct {
+	char before[FENCE];
+	uint64_t state;
+	bool failed;
+	char behind[FENCE];
+} own;
 static struct node nothing;
 
 static inline void *fault(void)
 {
-	failed = true;
+	own.failed = true;
 	return &nothing;
 }
 
@@ -152,7 +158,7 @@ static inline int same_text(const char *p, const char *text)
 {
 	for (;; p++, text++) {
 		if (!can_read(p, 1)) {
-			failed = true;
+			own.failed = true;
 			return false;
 		}
 		if (*p != *text)
@@ -169,7 +175,7 @@ static inline int like(const char *p, const char *pattern)
 		return true;
 	for (size_t i = 0; i < sizeof(copy) - 1; i++) {
 		if (!can_read(p + i, 1)) {
-			failed = true;
+			own.failed = true;
 			return false;
 		}
 		if (!(copy[i] = p[i]))
@@ -189,7 +195,7 @@ static inline int like(const char *p, const char *pattern)
 		__auto_type b_ = (b);                                                                                            \
 		typedef __typeof__(a_ / b_) T_;                                                                                  \
 		if (!b_)                                                                                                         \
-			failed = true;                                                                                           \
+			own.failed = true;                                                                                           \
 		(T_) - 1 < (T_)0 && (T_)b_ == (T_)-1 ? (T_)(0 - (T_)a_) : (T_)((T_)a_ / (b_ ? (T_)b_ : (T_)1));                  \
 	})
 #define MODULO(a, b)                                                                                                             \
@@ -198,7 +204,7 @@ static inline int like(const char *p, const char *pattern)
 		__auto_type b_ = (b);                                                                                            \
 		typedef __typeof__(a_ / b_) T_;                                                                                  \
 		if (!b_)                                                                                                         \
-			failed = true;                                                                                           \
+			own.failed = true;                                                                                           \
 		(T_) - 1 < (T_)0 && (T_)b_ == (T_)-1 ? (T_)0 : (T_)((T_)a_ % (b_ ? (T_)b_ : (T_)1));                             \
 	})
 #define SHIFT(a, op, n)                                                                                                          \
@@ -237,14 +243,12 @@ struct one_case {
 
 /* ---- values ------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t state;
-
 static uint64_t any(void)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
+	own.state ^= own.state << 13;
+	own.state ^= own.state >> 7;
+	own.state ^= own.state << 17;
+	return own.state;
 }
 
 /* Mostly edge values, where results are most likely to differ. */
@@ -356,7 +360,7 @@ static void fill(struct node *n)
 void world_randomize(uint64_t seed);
 void world_randomize(uint64_t seed)
 {
-	state = seed * 0x9e3779b97f4a7c15 + 88172645463325252u;
+	own.state = seed * 0x9e3779b97f4a7c15 + 88172645463325252u;
 	any();
 	/* The fences may be read as a _Bool, too; C defines only the values 0 and 1. */
 	for (size_t i = 0; i < FENCE; i += 8) {
@@ -422,7 +426,7 @@ const struct one_case *world_case(unsigned i)
 void world_answer(unsigned i, struct answer *r);
 void world_answer(unsigned i, struct answer *r)
 {
-	failed = false;
+	own.failed = false;
 	cases[i].answer(r);
-	r->failed = failed;
+	r->failed = own.failed;
 }
