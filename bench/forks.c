@@ -20,14 +20,19 @@
 
 enum { CALLS = 5000, BATCHES = 60, FORKS = 12 };
 
-#define BODY                                                                                                                     \
+#define PROBED(name)                                                                                                             \
+	__attribute__((noipa)) int name(int a);                                                                                  \
+	int name(int a)                                                                                                          \
 	{                                                                                                                        \
 		__asm__ volatile("lea 0x12345(%%rdi),%%rax" : : "D"(a) : "rax");                                                 \
 		return a + 1;                                                                                                    \
-	}
-__attribute__((noipa)) int foo(int a) BODY __attribute__((noipa)) int bar(int a) BODY
+	}                                                                                                                        \
+	_Static_assert(1, "so that a semicolon follows")
 
-        static double now_ns(clockid_t clock)
+PROBED(foo);
+PROBED(bar);
+
+static double now_ns(clockid_t clock)
 {
 	struct timespec t;
 	clock_gettime(clock, &t);

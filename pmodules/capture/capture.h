@@ -51,8 +51,10 @@ struct dp_error *dp_snap_capture_process(struct dp_snap_capture *t, pid_t pid, s
 struct dp_error *dp_snap_capture_core(struct dp_snap_capture *t, const char *core, const char *exe,
                                       struct dp_snapshot **ret) DP_MUST_CHECK;
 
-/* The default file name, PROGRAM.PID.EPOCH.dps (milliseconds); characters of the program's name that do not suit a file name are
- * replaced. */
+/*
+ * The default file name, PROGRAM.PID.EPOCH.dps, with the time in ms. Characters of the program's name that do not suit a file name
+ * are replaced.
+ */
 void dp_snap_capture_name(const struct dp_snapshot *s, char *ret, size_t size);
 
 #endif

@@ -13,8 +13,7 @@ const struct dp_module *dp_image_translator(struct dp_image *image);
 
 /* True if the module's code runs on stacks of a few KiB that are moved when they are full (Go). */
 bool dp_module_small_stacks(struct dp_module *m);
-/* True if a thread's current goroutine is at %fs:-8 when that module is the executable: it has no other thread-local variables.
- */
+/* True if %fs:-8 is a thread's current goroutine when that module is the executable: it has no other thread-local variables. */
 bool dp_module_finds_goroutines(struct dp_module *m);
 /* True if ld.so starts the program, but it is linked with no library: no C library makes its threads. */
 bool dp_module_needs_none(struct dp_module *m);

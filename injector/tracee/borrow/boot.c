@@ -108,47 +108,26 @@ void dp_boot_build(const struct user_regs_struct *r, uint64_t sigmask, uint8_t r
 #define TRIP_TID 9u
 
 /* tgkill(), as raise() and abort() use it: a filter that a library installs before the program begins allows it, if any call. */
-static const uint8_t trip[] = {0x49, 0x89,
-                               0xd1, /* mov %rdx,%r9: the ABI gives the program rdx */
-                               0xbf, 0,
-                               0,    0,
-                               0, /* mov $pid,%edi */
-                               0xbe, 0,
-                               0,    0,
-                               0, /* mov $tid,%esi */
-                               0xba, DP_TRIP_SIGNAL,
-                               0,    0,
-                               0, /* mov $SIGURG,%edx */
-                               0xb8, 234,
-                               0,    0,
-                               0,          /* mov $SYS_tgkill,%eax */
-                               0x0f, 0x05, /* syscall */
-                               0x31, 0xff, /* xor %edi,%edi */
-                               0x31, 0xf6, /* xor %esi,%esi */
-                               0x48, 0x8d,
-                               0x15, 44,
-                               0,    0,
-                               0, /* lea no_time(%rip),%rdx */
-                               0x4c, 0x8d,
-                               0x15, 53,
-                               0,    0,
-                               0, /* lea mask(%rip),%r10 */
-                               0x41, 0xb8,
-                               8,    0,
-                               0,    0, /* mov $8,%r8d */
-                               0xb8, 0x0f,
-                               1,    0,
-                               0,          /* mov $SYS_ppoll,%eax: takes the signal if it was blocked */
-                               0x0f, 0x05, /* syscall */
-                               0x4c, 0x89,
-                               0xca, /* mov %r9,%rdx */
-                               0xb8, 39,
-                               0,    0,
-                               0,          /* report: mov $SYS_getpid,%eax */
-                               0x0f, 0x05, /* syscall */
-                               0xff, 0x25,
-                               0,    0,
-                               0,    0}; /* jmp *(what follows) */
+/* One instruction a line. */
+/* clang-format off */
+static const uint8_t trip[] = {0x49, 0x89, 0xd1,               /* mov %rdx,%r9: the ABI gives the program rdx */
+                               0xbf, 0,    0,  0,  0,          /* mov $pid,%edi */
+                               0xbe, 0,    0,  0,  0,          /* mov $tid,%esi */
+                               0xba, DP_TRIP_SIGNAL, 0, 0, 0,  /* mov $SIGURG,%edx */
+                               0xb8, 234,  0,  0,  0,          /* mov $SYS_tgkill,%eax */
+                               0x0f, 0x05,                     /* syscall */
+                               0x31, 0xff,                     /* xor %edi,%edi */
+                               0x31, 0xf6,                     /* xor %esi,%esi */
+                               0x48, 0x8d, 0x15, 44, 0, 0, 0,  /* lea no_time(%rip),%rdx */
+                               0x4c, 0x8d, 0x15, 53, 0, 0, 0,  /* lea mask(%rip),%r10 */
+                               0x41, 0xb8, 8,  0,  0,  0,      /* mov $8,%r8d */
+                               0xb8, 0x0f, 1,  0,  0,          /* mov $SYS_ppoll,%eax: takes the signal if it was blocked */
+                               0x0f, 0x05,                     /* syscall */
+                               0x4c, 0x89, 0xca,               /* mov %r9,%rdx */
+                               0xb8, 39,   0,  0,  0,          /* report: mov $SYS_getpid,%eax */
+                               0x0f, 0x05,                     /* syscall */
+                               0xff, 0x25, 0,  0,  0,  0};     /* jmp *(what follows) */
+/* clang-format on */
 _Static_assert(sizeof(trip) + 4 * sizeof(uint64_t) == DP_TRIP_SIZE && DP_TRIP_CALLED + 6 == sizeof(trip),
                "the entry point, no_time and the mask follow the code");
 

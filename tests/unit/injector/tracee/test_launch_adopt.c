@@ -80,8 +80,7 @@ Test(launch_adopt, loader_is_not_stopped_at_each_call)
 		fclose(f);
 	dp_launch_destroy(l);
 	waitpid(pid, NULL, 0);
-	/* Each stop is a switch: some ten for the exec, its end, the signal and the report. The loader makes some thirty calls.
-	 */
+	/* Each stop is a switch: some ten for exec, its end, the signal and the report. The loader makes some thirty calls. */
 	cr_assert_lt(switches, 30, "%lu switches", switches);
 }
 
