@@ -231,6 +231,7 @@ struct dp_hit { /* one drained record; pointers are valid during the call */
 	pid_t pid; /* 0: the target; else a fork child that records (options.follow) */
 	pid_t tid;
 	pid_t inner_pid, inner_tid; /* in its own pid namespace; 0: the same */
+	uint64_t lane;              /* number of the ring; no other ring that this tool ever reads has it */
 	uint16_t probe;
 	const uint8_t *payload;
 	size_t len;

@@ -24,6 +24,7 @@ struct dp_event {
 	uint64_t ns; /* CLOCK_MONOTONIC */
 	pid_t pid, tid;
 	pid_t inner_pid, inner_tid; /* in the process's own pid namespace; 0: the same */
+	uint64_t lane;              /* where the event was written: by one thread at a time; a trace has a stream for each */
 	const char *comm;
 	unsigned probe; /* index of the event class */
 	const uint8_t *payload;
@@ -53,7 +54,10 @@ struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_eve
 /* Writes NDJSON (docs/json.md): a header line with version and event classes, then a line per event. */
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n,
                                        struct dp_writer **ret) DP_MUST_CHECK;
-/* Writes CTF 1.8 into the directory `dir`, which is created with its parents (mode 0700) and must not contain a trace yet. */
+/*
+ * Writes CTF 1.8 into the directory `dir`, which is created with its parents (mode 0700) and must not contain a trace yet: the
+ * file `metadata`, and a file events_N for each lane (decision 0048).
+ */
 struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n,
                                       struct dp_writer **ret) DP_MUST_CHECK;
 /*

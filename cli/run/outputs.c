@@ -158,8 +158,7 @@ void dp_outputs_discard(struct dp_outputs *o)
 	dp_error_destroy(dp_outputs_end(o));
 	if (!recorded)
 		return;
-	dp_dir_unlink(o->record_dir, "events");
-	dp_dir_unlink(o->record_dir, "metadata");
+	dp_dir_remove_trace(o->record_dir);
 	if (!o->old_dir)
 		rmdir(o->record_dir);
 }

@@ -34,6 +34,7 @@ struct dp_drain {
 	uint32_t *active; /* indices of the lanes of this pass */
 	uint32_t *heap;   /* indices of the lanes that have hits below the horizon; the oldest first */
 	uint32_t nlanes, nused, nactive, nheap, nprobes;
+	uint64_t number; /* no other drain of this tool has it */
 	uint64_t passes, previous;
 	uint64_t last_ns;
 	uint64_t damaged, abandoned;
@@ -89,6 +90,7 @@ static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 
 struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret)
 {
+	static uint64_t created;
 	struct dp_control layout = *control;
 	struct dp_error *err = check_layout(&layout, size);
 	struct dp_drain *d;
@@ -99,6 +101,7 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	if (!d)
 		return dp_error_nomem();
 	d->control = control;
+	d->number = __atomic_add_fetch(&created, 1, __ATOMIC_RELAXED);
 	d->lost = (struct dp_lost *)(void *)((uint8_t *)control + layout.lost_offset);
 	d->nlanes = layout.nslots;
 	d->nprobes = layout.nprobes;
@@ -167,8 +170,15 @@ static bool has_item(const struct dp_drain *d, uint32_t lane, uint64_t horizon)
 	return item && item->key <= horizon;
 }
 
-static void pass_on(struct dp_drain *d, const struct dp_queued_record *item, dp_hit_fn each, void *data)
+/* A drain's number and a ring's in it. */
+static uint64_t lane_number(const struct dp_drain *d, uint32_t lane)
 {
+	return d->number << 32 | lane;
+}
+
+static void pass_on(struct dp_drain *d, uint32_t lane, dp_hit_fn each, void *data)
+{
+	const struct dp_queued_record *item = dp_lane_first(&d->lane[lane]);
 	uint64_t ns = dp_clock_ns(d->clock, item->key);
 
 	if (ns > d->last_ns)
@@ -177,6 +187,7 @@ static void pass_on(struct dp_drain *d, const struct dp_queued_record *item, dp_
 	                      .tsc = item->tsc,
 	                      .pid = item->pid,
 	                      .tid = item->tid,
+	                      .lane = lane_number(d, lane),
 	                      .probe = item->probe,
 	                      .payload = item->payload,
 	                      .len = item->len},
@@ -198,7 +209,7 @@ static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void
 	for (; d->nheap && !d->broken; n++) {
 		uint32_t lane = d->heap[0];
 
-		pass_on(d, dp_lane_first(&d->lane[lane]), each, data);
+		pass_on(d, lane, each, data);
 		dp_lane_pop(&d->lane[lane]);
 		if (!has_item(d, lane, horizon))
 			d->heap[0] = d->heap[--d->nheap];

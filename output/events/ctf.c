@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CTF writer. Readers refuse a whole trace if its last packet is truncated. A kill -9 can cut a write, but only between two
- * pages of the file. So a packet is collected in memory, written by one call, and crosses no page boundary (unless it contains a
- * single event larger than a page). The rest of a page is padded. The metadata is written at the start. Readers also require that
- * time never goes back within a stream: an event older than its predecessor gets the predecessor's time.
+ * The CTF writer: metadata, and a stream for each lane (ctf_files.h). The metadata is written at the start, and again when fields
+ * of a class become known.
  */
 #include "output/events/ctf.h"
 #include "agent/abi.h"
 #include "output/events/ctf_dir.h"
+#include "output/events/ctf_files.h"
 #include "output/events/writer.h"
 
 #include <errno.h>
@@ -18,20 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, HEADER = sizeof(struct dp_ctf_packet) };
-static const char metadata_name[] = "metadata", next_metadata_name[] = ".metadata", stream_name[] = "events";
+static const char metadata_name[] = "metadata", next_metadata_name[] = ".metadata";
 
 struct ctf {
 	struct dp_writer base;
-	int dir, fd;
-	uint8_t uuid[16];
-	struct dp_buf packet; /* header, then events; empty if there is nothing to write */
-	size_t capacity;      /* maximum size of the packet */
-	uint64_t created;     /* time of creation */
-	uint64_t begin, last; /* time of the packet's first event; of the latest event so far */
-	uint64_t seq;
-	uint64_t lost, lost_written;
-	off_t size; /* of the complete packets in the file */
+	struct dp_ctf_files files;
+	uint64_t lost;
 };
 
 static bool write_all(int fd, const uint8_t *bytes, size_t n)
@@ -45,95 +36,6 @@ static bool write_all(int fd, const uint8_t *bytes, size_t n)
 		done += (size_t)got;
 	}
 	return true;
-}
-
-/* Bytes from the end of the file to the end of its last page; a whole page if that is full. */
-static size_t page_room(const struct ctf *c)
-{
-	return PAGE - (size_t)c->size % PAGE;
-}
-
-/* Appends zeroes up to the end of the page if `fill`, or if not even an empty packet would fit there. */
-static void pad(struct ctf *c, bool fill)
-{
-	size_t left = (PAGE - ((size_t)c->size + c->packet.len) % PAGE) % PAGE;
-	if (fill || left < HEADER)
-		dp_buf_grow(&c->packet, left);
-}
-
-/* Writes the packet with `header` at its start. */
-static void write_packet(struct ctf *c, struct dp_ctf_packet header, bool fill)
-{
-	header.magic = DP_CTF_MAGIC;
-	header.seq = c->seq;
-	header.content_bits = c->packet.len * 8;
-	pad(c, fill);
-	if (c->packet.failed) {
-		dp_writer_fail(&c->base, dp_error_nomem());
-		return;
-	}
-	header.packet_bits = c->packet.len * 8;
-	memcpy(header.uuid, c->uuid, sizeof(header.uuid));
-	memcpy(c->packet.data, &header, HEADER);
-	if (!write_all(c->fd, c->packet.data, c->packet.len)) {
-		dp_writer_fail(&c->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace"));
-		if (ftruncate(c->fd, c->size))
-			dp_writer_fail(&c->base, dp_error_sys(DP_TAG_OUTPUT, "cannot truncate the trace"));
-		return;
-	}
-	c->size += (off_t)c->packet.len;
-	c->seq++;
-	c->packet.len = 0;
-}
-
-/* Finishes the packet; `fill` if no more fits in its page. */
-static void finish_packet(struct ctf *c, bool fill)
-{
-	write_packet(c, (struct dp_ctf_packet){.begin = c->begin, .end = c->last, .discarded = c->lost}, fill);
-	c->lost_written = c->lost;
-}
-
-/* Readers compute losses from packet to packet: losses before the first packet need an empty one before it. */
-static void write_baseline(struct ctf *c)
-{
-	struct dp_buf first = c->packet;
-	uint64_t time = c->created < c->begin ? c->created : c->begin;
-	dp_buf_init(&c->packet);
-	dp_buf_grow(&c->packet, HEADER);
-	write_packet(c, (struct dp_ctf_packet){.begin = time, .end = time}, true);
-	dp_buf_fini(&c->packet);
-	c->packet = first;
-}
-
-static void close_packet(struct ctf *c, bool fill)
-{
-	if (!c->seq && c->lost)
-		write_baseline(c);
-	if (!c->base.error)
-		finish_packet(c, fill);
-}
-
-/* Begins an empty packet at `time` or later. */
-static void open_packet(struct ctf *c, uint64_t time)
-{
-	if (time > c->last)
-		c->last = time;
-	c->begin = c->last;
-	dp_buf_grow(&c->packet, HEADER);
-	c->capacity = page_room(c);
-}
-
-/* Makes sure that `n` more bytes fit in the packet: in this page, in the next one, or in a larger packet. */
-static void make_room(struct ctf *c, uint64_t time, size_t n)
-{
-	if (c->packet.len && c->packet.len + n > c->capacity)
-		close_packet(c, true);
-	if (!c->packet.len && HEADER + n > page_room(c) && page_room(c) < PAGE) {
-		open_packet(c, c->last);
-		close_packet(c, true);
-	}
-	if (!c->packet.len)
-		open_packet(c, time);
 }
 
 static uint64_t monotonic_now(void)
@@ -163,22 +65,38 @@ static void unmark(const struct dp_field *field, const struct dp_field_value *v,
 	}
 }
 
+/* Of the thread that an event names. */
+static struct dp_ctf_thread thread_of(const struct dp_event *e)
+{
+	struct dp_ctf_thread thread = {.pid = e->pid, .tid = e->tid};
+	if (e->comm)
+		memcpy(thread.name, e->comm, strnlen(e->comm, sizeof(thread.name) - 1));
+	return thread;
+}
+
+static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
+{
+	const struct dp_ctf_thread thread = thread_of(e);
+	const struct dp_fields *fields = c->base.classes[e->probe].fields;
+	struct dp_ctf_stream *s;
+	DP_TRY(dp_ctf_files_get(&c->files, e->lane, e->ns, &s));
+	dp_ctf_stream_thread(s, &thread);
+	uint8_t *to = dp_ctf_stream_put(s, e->probe, e->ns, e->len);
+	if (!to)
+		return dp_error_nomem();
+	if (e->len)
+		memcpy(to, e->payload, e->len);
+	if (dp_fields_unwind(fields))
+		dp_fields_decode(fields, e->payload, e->len, unmark, &(struct payload){e->payload, to});
+	dp_ctf_stream_keep(s, e->ns, to + e->len);
+	return dp_ctf_files_spill(&c->files);
+}
+
 static void ctf_event(struct dp_writer *w, const struct dp_event *e)
 {
-	struct ctf *c = (struct ctf *)w;
-	struct dp_ctf_event header = {.id = (uint16_t)e->probe, .pid = e->pid, .tid = e->tid};
-	make_room(c, e->ns, sizeof(header) + e->len);
-	if (e->ns > c->last)
-		c->last = e->ns;
-	header.timestamp = c->last;
-	if (e->comm)
-		memcpy(header.procname, e->comm, strnlen(e->comm, DP_CTF_PROCNAME - 1));
-	dp_buf_put(&c->packet, &header, sizeof(header));
-	const size_t at = c->packet.len;
-	dp_buf_put(&c->packet, e->payload, e->len);
-	const struct dp_fields *fields = w->classes[e->probe].fields;
-	if (!c->packet.failed && dp_fields_unwind(fields))
-		dp_fields_decode(fields, e->payload, e->len, unmark, &(struct payload){e->payload, c->packet.data + at});
+	struct dp_error *err = put_event((struct ctf *)w, e);
+	if (err)
+		dp_writer_fail(w, err);
 }
 
 static void ctf_lost(struct dp_writer *w, uint64_t total)
@@ -187,23 +105,22 @@ static void ctf_lost(struct dp_writer *w, uint64_t total)
 	c->lost = total;
 }
 
-/* Losses alone make a packet without events, so that every reader sees them. */
 static void ctf_flush(struct dp_writer *w)
 {
 	struct ctf *c = (struct ctf *)w;
-	if (!c->packet.len && c->lost != c->lost_written)
-		open_packet(c, monotonic_now());
-	if (c->packet.len || c->packet.failed)
-		close_packet(c, false);
+	struct dp_error *err = dp_ctf_files_flush(&c->files, monotonic_now(), c->lost);
+	if (err)
+		dp_writer_fail(w, err);
 }
 
 static void ctf_fini(struct dp_writer *w)
 {
 	struct ctf *c = (struct ctf *)w;
-	close(c->dir);
-	if (close(c->fd))
-		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace"));
-	dp_buf_fini(&c->packet);
+	const int dir = c->files.dir;
+	struct dp_error *err = dp_ctf_files_fini(&c->files);
+	close(dir);
+	if (err)
+		dp_writer_fail(w, err);
 }
 
 /* ---- creation ---- */
@@ -213,7 +130,7 @@ static struct dp_error *write_metadata(const struct ctf *c, int fd)
 	struct dp_buf text;
 	struct dp_error *err = NULL;
 	dp_buf_init(&text);
-	dp_ctf_metadata(&text, c->uuid, c->base.classes, c->base.n);
+	dp_ctf_metadata(&text, c->files.uuid, c->base.classes, c->base.n);
 	if (text.failed)
 		err = dp_error_nomem();
 	else if (!write_all(fd, text.data, text.len))
@@ -224,15 +141,15 @@ static struct dp_error *write_metadata(const struct ctf *c, int fd)
 
 static struct dp_error *renew_metadata(const struct ctf *c)
 {
-	const int fd = openat(c->dir, next_metadata_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int fd = openat(c->files.dir, next_metadata_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the trace's new metadata");
 	struct dp_error *err = write_metadata(c, fd);
 	close(fd);
-	if (!err && renameat(c->dir, next_metadata_name, c->dir, metadata_name))
+	if (!err && renameat(c->files.dir, next_metadata_name, c->files.dir, metadata_name))
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot replace the trace's metadata");
 	if (err)
-		unlinkat(c->dir, next_metadata_name, 0);
+		unlinkat(c->files.dir, next_metadata_name, 0);
 	return err;
 }
 
@@ -259,18 +176,14 @@ static struct dp_error *create_files(struct ctf *c, const char *dir)
 {
 	int metadata = -1;
 	DP_TRY(dp_dir_create(dir));
+	DP_TRY(dp_dir_without_trace(dir));
 	DP_TRY(dp_dir_new_file(dir, metadata_name, &metadata));
 	struct dp_error *err = write_metadata(c, metadata);
 	close(metadata);
-	if (!err && (c->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+	if (!err && (c->files.dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot open %s", dir);
-	if (!err)
-		err = dp_dir_new_file(dir, stream_name, &c->fd);
-	if (!err)
-		return NULL;
-	if (c->dir >= 0)
-		close(c->dir);
-	dp_dir_undo(dir, metadata_name);
+	if (err)
+		dp_dir_undo(dir, metadata_name);
 	return err;
 }
 
@@ -282,9 +195,8 @@ struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_cla
 	if (!c)
 		return dp_error_nomem();
 	c->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
-	c->dir = c->fd = -1;
-	c->created = monotonic_now();
-	make_uuid(c->uuid);
+	c->files = (struct dp_ctf_files){.dir = -1, .created = monotonic_now()};
+	make_uuid(c->files.uuid);
 	struct dp_error *err = create_files(c, dir);
 	if (err) {
 		free(c);

@@ -17,20 +17,30 @@ struct dp_ctf_packet {
 	uint32_t magic;
 	uint8_t uuid[16];
 	uint32_t stream_id;
+	uint64_t instance; /* number of the stream's file */
 	/* stream.packet.context */
 	uint64_t begin, end;                /* timestamps of the first and the last event */
-	uint64_t content_bits, packet_bits; /* equal: packets have no padding */
+	uint64_t content_bits, packet_bits; /* they differ where a packet is padded to the end of its page */
 	uint64_t seq;                       /* counts from 0 */
-	uint64_t discarded;                 /* in the stream so far */
+	uint64_t discarded;                 /* in the whole run so far; the stream of losses has it, the others 0 */
+	int32_t pid, tid;                   /* of the thread whose events the packet has */
+	char procname[DP_CTF_PROCNAME];     /* NUL-padded */
 } __attribute__((packed));
 
-struct dp_ctf_event {
-	/* stream.event.header */
-	uint16_t id;
+/*
+ * stream.event.header, as LTTng's: an id of 5 bits and the low 27 bits of the time, in one word; or, if the id is larger or more
+ * time has passed than these bits hold, the number 31 in a byte, then the whole id and the whole time.
+ */
+#define DP_CTF_ID_BITS   5u
+#define DP_CTF_ID_LONG   31u
+#define DP_CTF_TIME_SPAN (UINT64_C(1) << 27)
+struct dp_ctf_short {
+	uint32_t id_and_time;
+} __attribute__((packed));
+struct dp_ctf_long {
+	uint8_t is_long; /* DP_CTF_ID_LONG */
+	uint32_t id;
 	uint64_t timestamp;
-	/* stream.event.context */
-	int32_t pid, tid;
-	char procname[DP_CTF_PROCNAME]; /* NUL-padded */
 } __attribute__((packed));
 
 /* The metadata text of a trace of these classes. */

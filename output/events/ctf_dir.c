@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/events/ctf_dir.h"
 #include "base/cleanup.h"
+#include "output/events/ctf_files.h"
 #include "output/output.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -32,6 +34,11 @@ struct dp_error *dp_dir_create(const char *dir)
 	return dp_error_sys(DP_TAG_OUTPUT, "cannot create the directory %s", dir);
 }
 
+static struct dp_error *exists(const char *path)
+{
+	return dp_error(DP_TAG_OUTPUT, "%s exists: the directory already contains a trace; choose another one", path);
+}
+
 struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
 {
 	dp_auto_free char *path = NULL;
@@ -41,7 +48,7 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
 	}
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return dp_error(DP_TAG_OUTPUT, "%s exists: the directory already contains a trace; choose another one", path);
+		return exists(path);
 	if (fd < 0)
 		return dp_error_sys(DP_TAG_OUTPUT, "cannot create %s", path);
 	*ret = fd;
@@ -61,6 +68,46 @@ void dp_dir_undo(const char *dir, const char *name)
 {
 	dp_dir_unlink(dir, name);
 	rmdir(dir);
+}
+
+/* ---- a trace's streams ---- */
+
+static bool is_stream(const char *name)
+{
+	const size_t n = strlen(DP_CTF_STREAM_NAME);
+	return !strncmp(name, DP_CTF_STREAM_NAME, n) && name[n] && name[n + strspn(name + n, "0123456789")] == '\0';
+}
+
+/* The next stream's name, or NULL. */
+static const char *next_stream(DIR *d)
+{
+	const struct dirent *entry;
+	while (d && (entry = readdir(d)))
+		if (is_stream(entry->d_name))
+			return entry->d_name;
+	return NULL;
+}
+
+struct dp_error *dp_dir_without_trace(const char *dir)
+{
+	DIR *d = opendir(dir);
+	const char *name = next_stream(d);
+	dp_auto_free char *path = NULL;
+	if (name && asprintf(&path, "%s/%s", dir, name) < 0)
+		path = NULL;
+	if (d)
+		closedir(d);
+	return name ? exists(path ? path : dir) : NULL;
+}
+
+void dp_dir_remove_trace(const char *dir)
+{
+	DIR *d = opendir(dir);
+	for (const char *name; (name = next_stream(d));)
+		unlinkat(dirfd(d), name, 0);
+	if (d)
+		closedir(d);
+	dp_dir_unlink(dir, "metadata");
 }
 
 /* ---- the default directory ---- */

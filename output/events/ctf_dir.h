@@ -14,6 +14,10 @@ struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret) DP
 void dp_dir_unlink(const char *dir, const char *name);
 /* Removes dir/name, and then the directory if it is empty. */
 void dp_dir_undo(const char *dir, const char *name);
+/* DP_TAG_OUTPUT if the directory has a stream of a trace. */
+struct dp_error *dp_dir_without_trace(const char *dir) DP_MUST_CHECK;
+/* Removes the metadata and the streams of a trace. */
+void dp_dir_remove_trace(const char *dir);
 
 /* The user's home as LTTng chooses it: $LTTNG_HOME, $HOME, or from the password file; NULL if there is none. */
 const char *dp_home(void);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static const char preamble[] = "/* CTF 1.8 */\n\n"
+                               "typealias integer { size = 5; align = 1; signed = false; } := uint5_t;\n"
                                "typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
                                "typealias integer { size = 16; align = 8; signed = false; } := uint16_t;\n"
                                "typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
@@ -39,16 +40,17 @@ static const char stream[] = "stream {\n"
                              "\t\tuint64_t packet_size;\n"
                              "\t\tuint64_t packet_seq_num;\n"
                              "\t\tuint64_t events_discarded;\n"
-                             "\t};\n"
-                             "\tevent.header := struct {\n"
-                             "\t\tuint16_t id;\n"
-                             "\t\ttime_t timestamp;\n"
-                             "\t};\n"
-                             "\tevent.context := struct {\n"
                              "\t\tint32_t _vpid;\n"
                              "\t\tint32_t _vtid;\n"
                              "\t\tchar_t _procname[17];\n"
                              "\t};\n"
+                             "\tevent.header := struct {\n"
+                             "\t\tenum : uint5_t { compact = 0 ... 30, extended = 31 } id;\n"
+                             "\t\tvariant <id> {\n"
+                             "\t\t\tstruct { time27_t timestamp; } compact;\n"
+                             "\t\t\tstruct { uint32_t id; time_t timestamp; } extended;\n"
+                             "\t\t} v;\n"
+                             "\t} align(8);\n"
                              "};\n";
 
 static void put_uuid(struct dp_buf *b, const uint8_t uuid[16])
@@ -75,7 +77,8 @@ static void put_trace(struct dp_buf *b, const uint8_t uuid[16])
 	dp_put_str(b, "trace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = \"");
 	put_uuid(b, uuid);
 	dp_put_str(b, "\";\n\tbyte_order = le;\n\tpacket.header := struct {\n"
-	              "\t\tuint32_t magic;\n\t\tuint8_t uuid[16];\n\t\tuint32_t stream_id;\n\t};\n};\n\n");
+	              "\t\tuint32_t magic;\n\t\tuint8_t uuid[16];\n\t\tuint32_t stream_id;\n\t\tuint64_t "
+	              "stream_instance_id;\n\t};\n};\n\n");
 }
 
 /* The specs of the probes are stored here as probe_NAME. */
@@ -126,8 +129,10 @@ static void put_clock(struct dp_buf *b)
 		dp_buf_printf(b, "\tuuid = \"%s\";\n", boot);
 	dp_buf_printf(b, "\tdescription = \"CLOCK_MONOTONIC\";\n\tfreq = %" PRId64 ";\n", second);
 	dp_buf_printf(b, "\toffset_s = %" PRId64 ";\n\toffset = %" PRId64 ";\n", offset / second, offset % second);
-	dp_put_str(b, "\tabsolute = TRUE;\n};\n\n"
-	              "typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := time_t;\n\n");
+	dp_put_str(b,
+	           "\tabsolute = TRUE;\n};\n\n"
+	           "typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := time_t;\n"
+	           "typealias integer { size = 27; align = 1; signed = false; map = clock.monotonic.value; } := time27_t;\n\n");
 }
 
 /* Names are quoted, because some are keywords of this language. */

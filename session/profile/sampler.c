@@ -128,6 +128,7 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	        .ns = sample->ns,
 	        .pid = s->pid,
 	        .tid = sample->tid,
+	        .lane = (uint64_t)sample->tid,
 	        .comm = s->comm,
 	        .payload = payload,
 	        .len = 1 + n * sizeof(*pc),

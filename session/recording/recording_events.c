@@ -42,6 +42,7 @@ static void write_event(struct dp_recording *r, size_t group, const struct dp_hi
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
+	        .lane = hit->lane,
 	        .comm = dp_target_comm(t),
 	        .probe = (unsigned)g->class[hit->probe],
 	        .payload = hit->payload,

@@ -55,6 +55,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
+	        .lane = hit->lane,
 	        .comm = dp_target_comm(s->target),
 	        .probe = hit->probe,
 	        .payload = hit->payload,
