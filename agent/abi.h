@@ -156,7 +156,8 @@ struct dp_slot {
 	uint32_t process;   /* the owner's number. Written before the state becomes USED, as is pid */
 	uint32_t pid;       /* the owner's getpid(); 0: the target */
 	uint64_t apart;     /* 1: a hit of the thread uses that stack */
-	uint64_t reserved2[3];
+	uint64_t memo;      /* address in the target of DP_UNWIND_MEMO private bytes, or 0: walks that the thread may repeat */
+	uint64_t reserved2[2];
 };
 _Static_assert(sizeof(struct dp_slot) == 192, "slots are three cache lines");
 

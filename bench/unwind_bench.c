@@ -106,15 +106,14 @@ static void get_regs(struct dp_regs *regs)
 	regs->rip = (uint64_t)uc.uc_mcontext.gregs[REG_RIP];
 }
 
-static void __attribute__((noinline)) measure(void)
+/* The same walk again and again: from its memo, or by the rules of its frames. */
+static void time_walks(const char *what, const struct dp_regs *regs)
 {
 	uint8_t payload[1 + 8 * DP_BACKTRACE_MAX];
-	struct dp_regs regs;
-	struct dp_capture capture = {.slot = &slot, .desc = &desc, .regs = &regs};
+	struct dp_capture capture = {.slot = &slot, .desc = &desc, .regs = regs};
 	struct dp_op op = {.size = frames};
 	double best = 1e9, start;
 
-	get_regs(&regs);
 	for (int batch = 0; batch < 500; batch++) {
 		start = now();
 		for (long i = 0; i < rounds / 500; i++) {
@@ -124,7 +123,22 @@ static void __attribute__((noinline)) measure(void)
 		start = (now() - start) / (double)(rounds / 500);
 		best = start < best ? start : best;
 	}
-	printf("walk, hot: %u frames in %.1f ns (%.1f each)\n", payload[0], best, best / payload[0]);
+	printf("walk, %s: %u frames in %.1f ns (%.1f each)\n", what, payload[0], best, best / payload[0]);
+}
+
+static void __attribute__((noinline)) measure(void)
+{
+	uint8_t payload[1 + 8 * DP_BACKTRACE_MAX];
+	struct dp_regs regs;
+	struct dp_capture capture = {.slot = &slot, .desc = &desc, .regs = &regs};
+	struct dp_op op = {.size = frames};
+	const uint64_t memo = slot.memo;
+	double start;
+
+	get_regs(&regs);
+	time_walks("repeated", &regs);
+	slot.memo = 0;
+	time_walks("rules in the cache", &regs);
 	start = now();
 	for (long i = 0; i < 1000; i++) {
 		memset((void *)slot.cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
@@ -132,6 +146,7 @@ static void __attribute__((noinline)) measure(void)
 		dp_agent_backtrace(&capture, &op);
 	}
 	printf("walk, without cache entries: %.0f ns\n", (now() - start) / 1000);
+	slot.memo = memo;
 }
 
 /* Different functions with different frames, as in a real program. */
@@ -172,7 +187,9 @@ int main(int argc, char **argv)
 	agent.unwind = (uint64_t)compile("/proc/self/maps", NULL, "own");
 	desc.agent = (uint64_t)&agent;
 	slot.cache = (uint64_t)aligned_alloc(4096, DP_UNWIND_CACHE * sizeof(uint64_t));
+	slot.memo = (uint64_t)aligned_alloc(4096, DP_UNWIND_MEMO);
 	memset((void *)slot.cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
+	memset((void *)slot.memo, 0, DP_UNWIND_MEMO);
 	descend((int)frames / 2 + 2);
 	return 0;
 }

@@ -37,6 +37,7 @@ struct dp_block {
 	uint8_t record[DP_RECORD_MAX];                    /* header unused */
 	uint64_t operands[2 * DP_LTTNG_FIELDS];           /* input of LTTng's filters and captures */
 	uint64_t cache[DP_UNWIND_CACHE];
+	uint64_t memo[DP_UNWIND_MEMO / sizeof(uint64_t)];
 	uint8_t guard[4096] __attribute__((aligned(4096)));
 	uint8_t stack[65536];
 };

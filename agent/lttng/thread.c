@@ -96,6 +96,8 @@ static void reset(struct dp_block *block)
 	block->busy = block->move = block->reading = block->abandoned = 0;
 	block->thread = (uint64_t)(uintptr_t)__builtin_thread_pointer();
 	block->slot = (struct dp_slot){.state = DP_SLOT_USED, .cache = (uint64_t)(uintptr_t)block->cache};
+	block->slot.memo = (uint64_t)(uintptr_t)block->memo;
+	block->memo[0] = 0; /* a hit that was left by a longjmp may have it still */
 	block->reader = &URCU_TLS(lttng_ust_urcu_reader);
 	block->errno_at = &errno;
 	learn_stack(block);

@@ -50,6 +50,17 @@ void dp_thread_name(struct dp_thread *self)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
+/* What the unwinder knows of the earlier owner's stack. A hit that was left by a longjmp may have its memo still. */
+static void forget_stack(struct dp_slot *slot)
+{
+	uint64_t *taken = (uint64_t *)(uintptr_t)slot->memo;
+
+	slot->stack_lo = 0;
+	slot->stack_hi = 0;
+	if (taken)
+		DP_STORE(taken, 0);
+}
+
 static enum dp_slot_state state_of(uint64_t word)
 {
 	return (enum dp_slot_state)(word >> 32);
@@ -70,8 +81,7 @@ static bool own(const struct dp_agent *agent, struct dp_slot *slot, const struct
 		if (dp_cmpxchg(dp_slot_word(slot), word, dp_slot_pack(self->tid | DP_TID_PENDING, DP_SLOT_USED)))
 			break;
 	}
-	slot->stack_lo = 0; /* of another stack */
-	slot->stack_hi = 0;
+	forget_stack(slot);
 	return true;
 }
 
@@ -108,8 +118,7 @@ static bool claim(struct dp_slot *slot, const struct dp_thread *self)
 		return false;
 	if (!dp_cmpxchg(dp_slot_word(slot), word, claimed))
 		return false;
-	slot->stack_lo = 0;
-	slot->stack_hi = 0;
+	forget_stack(slot);
 	slot->apart = 0;
 	DP_STORE(&slot->process, (uint32_t)self->process);
 	DP_STORE(&slot->pid, self->process ? self->pid : 0);

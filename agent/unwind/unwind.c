@@ -8,9 +8,10 @@
  *
  * Nearly all frames are plain: CFA from rsp or rbp, return address below it. A run of those is walked in registers here; for any
  * other unwind_step.c does one frame, and the run continues. A nested hit in a signal handler may use the same slot at any point:
- * shared data is one word at a time, working data is local. Stack used, with all callees: about 650 bytes.
+ * shared data is one word at a time, working data is local. Stack used, with all callees: about 750 bytes.
  */
 #include "agent/unwind/apart.h"
+#include "agent/unwind/unwind_memo.h"
 #include "agent/unwind/unwind_walk.h"
 
 _Static_assert(DP_APART_CACHE == DP_UNWIND_CACHE * sizeof(uint64_t) && DP_APART_TOP % 64 == 0, "the stack follows the cache");
@@ -25,14 +26,21 @@ static int usable(const struct dp_unwind *u)
 	       (uint64_t)u->ranges_offset + (uint64_t)u->nranges * sizeof(struct dp_unwind_range) <= u->size;
 }
 
-static void start(struct dp_walk *w, const struct dp_capture *capture, const struct dp_unwind *head)
+/* What is needed to repeat a walk. */
+static void prepare(struct dp_walk *w, const struct dp_capture *capture, const struct dp_unwind *head)
 {
 	uint64_t word = __atomic_load_n(&capture->slot->stack_lo, __ATOMIC_RELAXED);
 
-	w->agent = (const struct dp_agent *)capture->desc->agent;
 	w->slot = capture->slot;
-	w->block = (const uint8_t *)head;
 	w->head = head;
+	dp_walk_set_range(w, word & -DP_UNWIND_PAGE, (word & -DP_UNWIND_PAGE) + (word & (DP_UNWIND_PAGE - 1)) * DP_UNWIND_PAGE);
+}
+
+static void start(struct dp_walk *w, const struct dp_capture *capture, const struct dp_unwind *head)
+{
+	prepare(w, capture, head);
+	w->agent = (const struct dp_agent *)capture->desc->agent;
+	w->block = (const uint8_t *)head;
 	w->rows = (const struct dp_unwind_row *)(w->block + w->head->rows_offset);
 	w->nrows = w->head->nrows;
 	w->cache = (uint64_t *)w->slot->cache;
@@ -42,7 +50,6 @@ static void start(struct dp_walk *w, const struct dp_capture *capture, const str
 	for (int i = 0; i < 16; i++)
 		w->gpr[i] = capture->regs->gpr[i];
 	w->pc = capture->regs->rip;
-	dp_walk_set_range(w, word & -DP_UNWIND_PAGE, (word & -DP_UNWIND_PAGE) + (word & (DP_UNWIND_PAGE - 1)) * DP_UNWIND_PAGE);
 	w->known = 0xffff;
 	w->switches = DP_UNWIND_SWITCHES;
 	w->exact = 1;
@@ -141,9 +148,9 @@ static inline uint32_t plain_run(struct dp_walk *w, uint8_t *to, uint32_t n, uin
  * into a module. A pc in a module that does not follow a call is the start of something (a context, a signal handler's return):
  * it is looked up as it is.
  */
-static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
+static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t n, uint32_t limit)
 {
-	uint32_t n = 0, sure = 0, first = 0; /* first: 1 if the first frame beyond the sure ones counts by itself */
+	uint32_t sure = n, first = 0; /* first: 1 if the first frame beyond the sure ones counts by itself */
 
 	for (;;) {
 		uint32_t before = n;
@@ -182,6 +189,37 @@ static uint32_t walk(struct dp_walk *w, uint8_t *to, uint32_t limit)
 	return n > sure ? sure + first : n;
 }
 
+static void go_on(struct dp_walk *w, const struct dp_recalled *r)
+{
+	w->pc = r->pc;
+	w->gpr[DP_GPR_RSP] = r->rsp;
+	w->gpr[DP_GPR_RBP] = r->rbp;
+	w->gpr[DP_GPR_RBX] = r->rbx;
+	w->known = DP_GPR_SAVED;
+	w->exact = 0;
+}
+
+static uint32_t frames(const struct dp_capture *capture, const struct dp_unwind *head, uint8_t *to, uint32_t limit)
+{
+	struct dp_recalled r;
+	struct dp_walk w;
+	uint32_t n;
+
+	prepare(&w, capture, head);
+	r = dp_memo_recall(&w, capture->regs, to, limit);
+	if (DP_LIKELY(r.whole))
+		return r.n;
+	start(&w, capture, head);
+	if (r.n)
+		go_on(&w, &r);
+	n = walk(&w, to, r.n, limit);
+	if (!r.n && w.slot->memo) {
+		start(&w, capture, head);
+		dp_memo_learn(&w, limit);
+	}
+	return n;
+}
+
 void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op)
 {
 	uint32_t limit = op->size < DP_BACKTRACE_MAX ? op->size : DP_BACKTRACE_MAX;
@@ -189,14 +227,11 @@ void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op)
 	const struct dp_unwind *head = (const struct dp_unwind *)agent->unwind;
 	uint8_t *to = capture->cursor;
 	uint32_t n = limit != 0;
-	struct dp_walk w;
 
-	if (usable(head)) {
-		start(&w, capture, head);
-		n = walk(&w, to + 1, limit);
-	} else if (limit) {
+	if (usable(head))
+		n = frames(capture, head, to + 1, limit);
+	else if (limit)
 		__builtin_memcpy(to + 1, &capture->regs->rip, 8);
-	}
 	to[0] = (uint8_t)n;
 	capture->cursor = to + 1 + 8 * n;
 }

@@ -100,6 +100,12 @@ _Static_assert(sizeof(struct dp_unwind_row) == 32, "rows are found by a shift");
 #define DP_UNWIND_PC_MAX      (UINT64_C(1) << 47) /* user addresses are below */
 
 /*
+ * Bytes of a slot's memo (unwind_memo.c), all 0 at first. Its first word is 1 while a hit uses it: who gets the slot writes 0. It
+ * is memory of one process, which a fork child does not share.
+ */
+#define DP_UNWIND_MEMO 4096u
+
+/*
  * struct dp_slot.stack_lo contains the stack range found readable as one word, for the same reason: the first page's address,
  * plus the number of pages in its low 12 bits. stack_hi is not used.
  */

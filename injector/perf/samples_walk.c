@@ -54,11 +54,14 @@ static int read_code(const struct dp_agent *self, void *dst, uint64_t src, uint3
 #define dp_walk_read_far     dp_sample_read_far
 #define dp_walk_lookup       dp_sample_lookup
 #define dp_walk_step         dp_sample_step
+#define dp_memo_recall       dp_sample_recall
+#define dp_memo_learn        dp_sample_learn
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #include "agent/unwind/unwind.c"
 #include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_memo.c"
 #include "agent/unwind/unwind_stack.c"
 #include "agent/unwind/unwind_step.c"
 #pragma GCC diagnostic pop

@@ -53,9 +53,14 @@ struct dp_data_layout dp_data_layout(const struct dp_target *t)
 	return l;
 }
 
-uint64_t dp_private_size(const struct dp_target *t)
+uint64_t dp_private_memos(const struct dp_target *t)
 {
 	return dp_page_up(sizeof(struct dp_agent)) + dp_page_up(dp_aggs_private(t));
+}
+
+uint64_t dp_private_size(const struct dp_target *t)
+{
+	return dp_private_memos(t) + (t->options.need_unwind ? (uint64_t)t->options.nslots * DP_UNWIND_MEMO : 0);
 }
 
 uint64_t dp_trap_region_size(const struct dp_target *t)

@@ -79,6 +79,14 @@ static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
 	return NULL;
 }
 
+/* Each thread uses a few pages of its part: no huge pages (kernels without them refuse), and none of it in a core file. */
+static struct dp_error *make_sparse(const struct dp_region *r, struct dp_borrow *b)
+{
+	int64_t got;
+	DP_TRY(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_NOHUGEPAGE}, &got));
+	return dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_DONTDUMP}, &got);
+}
+
 static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 {
 	struct dp_region *r = &t->in.private;
@@ -88,9 +96,8 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), &note, sizeof(note)));
 	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
 	                      &got));
-	/* Each thread uses a few pages of its part. Kernels without huge pages refuse. */
 	if (r->size > dp_page_up(sizeof(struct dp_agent)))
-		DP_TRY(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_NOHUGEPAGE}, &got));
+		DP_TRY(make_sparse(r, b));
 	return dp_tsc_check(t, b);
 }
 

@@ -43,12 +43,14 @@ static struct dp_error *map_here(struct dp_target *t)
 static void slots_init(struct dp_target *t, const struct dp_data_layout *l)
 {
 	const uint64_t data = t->in.region[DP_REGION_DATA].addr, size = t->options.ring_size;
+	const uint64_t memos = t->in.private.addr + dp_private_memos(t);
 	struct dp_slot *slot = (void *)(t->data + l->slots);
 	for (unsigned i = 0; i < t->options.nslots; i++) {
 		slot[i].room = t->ahead ? size : 0;
 		slot[i].base = data + l->rings + i * size;
 		slot[i].mask = size - 1;
 		slot[i].cache = l->cache ? data + l->cache + (uint64_t)i * DP_APART_TOP : 0;
+		slot[i].memo = l->cache ? memos + (uint64_t)i * DP_UNWIND_MEMO : 0;
 	}
 }
 

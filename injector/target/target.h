@@ -133,6 +133,8 @@ uint64_t dp_trap_region_size(const struct dp_target *t);
 /* Layout of the data region. It has one site per probe plus DP_OWN_SITES, so it is known before planning. */
 struct dp_data_layout dp_data_layout(const struct dp_target *t);
 uint64_t dp_private_size(const struct dp_target *t);
+/* Offset there of the slots' memos, DP_UNWIND_MEMO bytes each; with options.need_unwind. */
+uint64_t dp_private_memos(const struct dp_target *t);
 /*
  * Written into the private region at once, after its first word: it identifies the region as ours if we are killed before the memfd
  * exists. The name is also what the memfd is made with.

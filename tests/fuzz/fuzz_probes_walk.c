@@ -10,6 +10,7 @@ static uint64_t load_word(uint64_t addr);
 #define dp_self_read   fuzz_self_read
 #include "agent/unwind/unwind.c"
 #include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_memo.c"
 #include "agent/unwind/unwind_stack.c"
 #include "agent/unwind/unwind_step.c"
 
@@ -25,7 +26,7 @@ static uint64_t load_word(uint64_t addr);
 
 static uint8_t stack[PAGES * 4096];
 static uint8_t seen_pages[PAGES]; /* read by fuzz_self_read in full or in part */
-static uint64_t block[BLOCK / 8], cache[DP_UNWIND_CACHE];
+static uint64_t block[BLOCK / 8], cache[DP_UNWIND_CACHE], memo[DP_UNWIND_MEMO / 8];
 
 int fuzz_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n);
 int fuzz_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n)
@@ -50,7 +51,7 @@ static uint64_t load_word(uint64_t addr)
 	return word;
 }
 
-static size_t take(const uint8_t **data, size_t *size, void *to, size_t n)
+static size_t take_bytes(const uint8_t **data, size_t *size, void *to, size_t n)
 {
 	if (n > *size)
 		n = *size;
@@ -101,8 +102,8 @@ static void from_rows(const uint8_t *data, size_t size)
 	uint16_t row[64] = {0};
 	struct dp_unwind_rows rows = {.pc = pc, .row = row, .n = 64, .rule = rule, .nrules = 16};
 
-	take(&data, &size, rule, sizeof(rule));
-	take(&data, &size, row, sizeof(row));
+	take_bytes(&data, &size, rule, sizeof(rule));
+	take_bytes(&data, &size, row, sizeof(row));
 	for (uint32_t i = 0; i < 64; i++)
 		pc[i] = i * 16;
 	build(&rows);
@@ -113,12 +114,13 @@ static void walk_some(uint8_t how, const struct dp_regs *regs)
 	static struct dp_agent agent;
 	static struct dp_probe_desc desc;
 	static uint8_t payload[1 + 8 * DP_BACKTRACE_MAX];
-	struct dp_slot slot = {.cache = how & 2 ? (uint64_t)cache : 0};
+	struct dp_slot slot = {.cache = how & 2 ? (uint64_t)cache : 0, .memo = how & 2 ? (uint64_t)memo : 0};
 	struct dp_op op = {.size = how >> 2 ? how >> 1 : DP_BACKTRACE_MAX};
 
 	agent.unwind = (uint64_t)block;
 	desc.agent = (uint64_t)&agent;
 	memset(cache, 0, sizeof(cache));
+	memset(memo, 0, sizeof(memo));
 	for (int i = 0; i < 3; i++) {
 		struct dp_capture capture = {.cursor = payload, .slot = &slot, .desc = &desc, .regs = regs};
 
@@ -139,11 +141,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(block, 0, sizeof(block));
 	memset(stack, 0, sizeof(stack));
 	memset(seen_pages, 0, sizeof(seen_pages));
-	take(&data, &size, &how, 1);
-	take(&data, &size, &regs, sizeof(regs));
-	take(&data, &size, &words, sizeof(words));
+	take_bytes(&data, &size, &how, 1);
+	take_bytes(&data, &size, &regs, sizeof(regs));
+	take_bytes(&data, &size, &words, sizeof(words));
 	for (size_t at = 0, n = words % 1024; n; n--, at += 8)
-		take(&data, &size, stack + at, 8);
+		take_bytes(&data, &size, stack + at, 8);
 	/* Mostly within the mapped stack and code. */
 	if (how & 0x80) {
 		regs.gpr[4] = STACK + regs.gpr[4] % sizeof(stack);

@@ -4,7 +4,7 @@
  * stopped.
  *
  * Reads lines:
- *   RIP RAX RCX RDX RBX RSP RBP RSI RDI R8 ... R15   (hexadecimal) -> the frames' pcs; "cached" and pcs if a second walk differs
+ *   RIP RAX RCX RDX RBX RSP RBP RSI RDI R8 ... R15   (hexadecimal) -> the frames' pcs; "cached" and pcs if another walk differs
  *   sleep USEC SIGNAL                                 waits, then sends the signal: the next stop is at a random moment
  * Compiles the tables again whenever the mapped code has changed.
  */
@@ -34,6 +34,7 @@ static uint64_t load_word(uint64_t addr)
 #define dp_self_read   walk_self_read
 #include "agent/unwind/unwind.c"
 #include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_memo.c"
 #include "agent/unwind/unwind_stack.c"
 #include "agent/unwind/unwind_step.c"
 
@@ -50,7 +51,7 @@ static uint64_t load_word(uint64_t addr)
 static struct dp_agent agent;
 static struct dp_probe_desc desc;
 static struct dp_slot slot;
-static uint64_t cache[DP_UNWIND_CACHE];
+static uint64_t cache[DP_UNWIND_CACHE], memo[DP_UNWIND_MEMO / 8];
 static uint64_t code; /* hash of the mappings that the tables are for */
 
 int walk_self_read(const struct dp_agent *self, void *dst, uint64_t src, uint32_t n)
@@ -157,22 +158,38 @@ static void print(const uint8_t *payload)
 	}
 }
 
-/* Walks by the tables alone, then with the cache that the first walk filled: the walker's two ways. */
-static void answer(const struct dp_regs *regs)
+static void walk_again(const struct dp_regs *regs, const uint8_t *first, const char *how)
 {
-	uint8_t first[1 + 8 * DP_BACKTRACE_MAX], second[sizeof(first)];
+	uint8_t second[1 + 8 * DP_BACKTRACE_MAX];
 
-	compile_tables();
-	slot.cache = 0;
-	walk_once(regs, first);
-	slot.cache = (uint64_t)cache;
 	walk_once(regs, second);
-	walk_once(regs, second);
-	print(first);
 	if (first[0] != second[0] || memcmp(first, second, 1 + 8 * (size_t)first[0])) {
-		printf(" cached ");
+		printf(" %s ", how);
 		print(second);
 	}
+}
+
+/*
+ * The walker's ways: by the tables alone; with the memo of earlier stops; with the cache that an earlier walk filled; and as this
+ * memo's next walk, which repeats the one before.
+ */
+static void answer(const struct dp_regs *regs)
+{
+	uint8_t first[1 + 8 * DP_BACKTRACE_MAX];
+
+	compile_tables();
+	slot.cache = slot.memo = 0;
+	walk_once(regs, first);
+	print(first);
+	slot.memo = (uint64_t)memo;
+	walk_again(regs, first, "cached");
+	slot.memo = 0;
+	slot.cache = (uint64_t)cache;
+	walk_once(regs, (uint8_t[1 + 8 * DP_BACKTRACE_MAX]){0});
+	walk_again(regs, first, "cached");
+	slot.memo = (uint64_t)memo;
+	walk_again(regs, first, "cached");
+	walk_again(regs, first, "cached");
 	printf("\n");
 	fflush(stdout);
 }

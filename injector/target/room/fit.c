@@ -52,7 +52,7 @@ static void need_of(const struct dp_target *t, struct choice c, struct dp_need *
 	struct dp_target as_if = *t;
 	as_if.options.ring_size = c.ring;
 	as_if.options.nslots = c.slots;
-	const uint64_t private = dp_private_size(t) + dp_trap_region_size(t);
+	const uint64_t private = dp_private_size(&as_if) + dp_trap_region_size(t);
 	*ret = (struct dp_need){
 	        .share = t->asked_ring ? 2 : 4,
 	        .address = dp_data_layout(&as_if).size + private + AGENT_ROOM,

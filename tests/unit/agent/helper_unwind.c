@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static pid_t other;
+static void (*on_load)(void);
 
 static bool copy(void *dst, uint64_t src, size_t n)
 {
@@ -18,6 +19,8 @@ static uint64_t load_word(uint64_t addr)
 {
 	uint64_t word = 0;
 
+	if (on_load)
+		on_load();
 	if (other)
 		copy(&word, addr, sizeof(word));
 	else
@@ -30,6 +33,7 @@ static uint64_t load_word(uint64_t addr)
 #define dp_agent_backtrace test_agent_backtrace
 #include "agent/unwind/unwind.c"
 #include "agent/unwind/unwind_lookup.c"
+#include "agent/unwind/unwind_memo.c"
 #include "agent/unwind/unwind_stack.c"
 #include "agent/unwind/unwind_step.c"
 
@@ -51,6 +55,11 @@ int test_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32
 void test_unwind_memory_of(pid_t pid)
 {
 	other = pid;
+}
+
+void test_unwind_on_load(void (*call)(void))
+{
+	on_load = call;
 }
 
 static char *maps_text(void)
@@ -100,13 +109,21 @@ struct test_unwind *test_unwind_create(void)
 	cr_assert(t);
 	t->agent = calloc(1, sizeof(*t->agent));
 	t->cache = aligned_alloc(64, DP_UNWIND_CACHE * sizeof(uint64_t));
-	cr_assert(t->agent && t->cache);
-	memset(t->cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
+	t->memo = aligned_alloc(64, DP_UNWIND_MEMO);
+	cr_assert(t->agent && t->cache && t->memo);
+	test_unwind_forget(t);
 	compile_tables(t);
 	t->agent->unwind = (uint64_t)t->block;
 	t->desc.agent = (uint64_t)t->agent;
 	t->slot.cache = (uint64_t)t->cache;
+	t->slot.memo = (uint64_t)t->memo;
 	return t;
+}
+
+void test_unwind_forget(struct test_unwind *t)
+{
+	memset(t->cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
+	memset(t->memo, 0, DP_UNWIND_MEMO);
 }
 
 struct test_unwind *test_unwind_destroy(struct test_unwind *t)
@@ -114,6 +131,7 @@ struct test_unwind *test_unwind_destroy(struct test_unwind *t)
 	free(t->block);
 	free(t->agent);
 	free(t->cache);
+	free(t->memo);
 	free(t);
 	return NULL;
 }

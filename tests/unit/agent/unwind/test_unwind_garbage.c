@@ -117,6 +117,20 @@ Test(unwind_garbage, cache)
 	}
 }
 
+Test(unwind_garbage, memo)
+{
+	struct dp_regs regs;
+
+	HERE(&regs);
+	for (int round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 1; i < DP_UNWIND_MEMO / 8; i += 1 + random64() % 8)
+			unwinder->memo[i] ^= random64() >> random64() % 64;
+		walk(&regs); /* learns */
+		unwinder->memo[1 + random64() % (DP_UNWIND_MEMO / 8 - 1)] ^= random64() >> random64() % 64;
+		walk(&regs);
+	}
+}
+
 /* The agent trusts the header; it checks ranges, rows and indices. */
 Test(unwind_garbage, tables)
 {
@@ -132,7 +146,7 @@ Test(unwind_garbage, tables)
 
 		for (int i = 0; i < 3000; i++)
 			unwinder->block[sizeof(*head) + random64() % (span - sizeof(*head))] = (uint8_t)random64();
-		memset(unwinder->cache, 0, DP_UNWIND_CACHE * sizeof(uint64_t));
+		test_unwind_forget(unwinder);
 		walk(&regs);
 		walk(&regs);
 		memcpy(unwinder->block, keep, unwinder->size);
@@ -167,11 +181,12 @@ Test(unwind_garbage, slot_without_cache)
 	n = test_unwind_walk(unwinder, &regs, with, MAX);
 	cr_assert_gt(n, 2);
 	unwinder->slot.cache = 0;
+	unwinder->slot.memo = 0;
 	cr_assert_eq(test_unwind_walk(unwinder, &regs, without, MAX), n);
 	cr_assert_arr_eq(with, without, 8 * n);
 }
 
-/* Cache entries of replaced tables must not be used with the new tables. */
+/* What is known from replaced tables must not be used with the new tables. */
 Test(unwind_garbage, cache_of_replaced_tables)
 {
 	struct test_unwind *newer = test_unwind_create();
@@ -187,6 +202,7 @@ Test(unwind_garbage, cache_of_replaced_tables)
 	memset(rows, 0, head->nrows * sizeof(*rows)); /* makes the old tables useless */
 	walk(&regs);
 	newer->slot.cache = unwinder->slot.cache;
+	newer->slot.memo = unwinder->slot.memo;
 	cr_assert_eq(test_unwind_walk(newer, &regs, after, MAX), n);
 	cr_assert_arr_eq(before, after, 8 * n);
 	test_unwind_destroy(newer);
