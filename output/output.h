@@ -7,6 +7,7 @@
 #define DP_OUTPUT_OUTPUT_H
 
 #include "base/error.h"
+#include "injector/ring/hits.h"
 #include "injector/ring/loss.h"
 #include "probes/probes.h"
 
@@ -32,12 +33,24 @@ struct dp_event {
 	struct dp_image *image; /* for backtraces; may be NULL */
 };
 
+struct dp_event_batch { /* consecutive events of one thread; the members are as in struct dp_event */
+	const struct dp_hits *hits;
+	pid_t pid;
+	const char *comm;
+	const size_t *class; /* for each probe, its event class; NULL: the same number */
+};
+
 /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns, taken once per run so that all writers agree. */
 int64_t dp_clock_offset(void);
 
 struct dp_writer; /* opaque; contains a method table that the text, JSON and CTF writers implement */
 /* Writes one event. The first error is kept, and returned by dp_writer_flush(). */
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event);
+/*
+ * The same for many, by writers that do not need the order of time over all threads. Marks those that are damaged, and ignores
+ * those of unknown classes.
+ */
+void dp_writer_batch(struct dp_writer *w, const struct dp_event_batch *batch);
 /* Announces the fields of class `i`, which were unknown when the writer was created. Call before its first event. */
 void dp_writer_class(struct dp_writer *w, unsigned i);
 /* A line from dynprobe itself ("probe foo retired: ..."); text and json only. */

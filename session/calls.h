@@ -31,6 +31,11 @@ struct dp_trace_calls {
 
 	/* During a run (run.h), which requires all of these. */
 	void (*event)(const struct dp_event *event, void *data);
+	/*
+	 * If not NULL, the caller does not need the order of time over all threads: in runs without a limit on hits and without
+	 * snapshots it gets batches instead, which is much faster. It marks damaged events.
+	 */
+	void (*batch)(const struct dp_event_batch *batch, void *data);
 	void (*fields_known)(unsigned probe, void *data);     /* a library was loaded: this probe's fields are final */
 	void (*note)(const char *text, void *data);           /* a line between the events */
 	struct dp_error *(*flush)(uint64_t lost, void *data); /* called now and then; `lost`: hits lost so far */

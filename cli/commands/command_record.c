@@ -29,6 +29,11 @@ static void on_event(const struct dp_event *event, void *data)
 	dp_outputs_event(&((struct recorder *)data)->out, event);
 }
 
+static void on_batch(const struct dp_event_batch *batch, void *data)
+{
+	dp_outputs_batch(&((struct recorder *)data)->out, batch);
+}
+
 static const char *limits(const struct recorder *c, unsigned round)
 {
 	const struct dp_options *o = c->options;
@@ -78,6 +83,7 @@ static struct dp_error *record_steps(struct recorder *c)
 {
 	DP_TRY(dp_signals_open(&c->signal_fd));
 	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), NULL, &c->out));
+	c->r.batch = dp_outputs_takes_batches(&c->out) ? on_batch : NULL;
 	if (c->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", c->out.record_dir, c->options->once ? "" : "; Ctrl-C ends");
 	DP_TRY(dp_recording_serve(&c->r));

@@ -97,6 +97,17 @@ void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
 		dp_writer_event(o->record, event);
 }
 
+bool dp_outputs_takes_batches(const struct dp_outputs *o)
+{
+	return o->record && !o->live;
+}
+
+void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch)
+{
+	if (o->record)
+		dp_writer_batch(o->record, batch);
+}
+
 void dp_outputs_class(struct dp_outputs *o, unsigned i)
 {
 	if (o->live)

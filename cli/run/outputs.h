@@ -30,6 +30,9 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const struct 
 /* For a run without events: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
+/* Whether the outputs take events in batches: those that are only recorded. */
+bool dp_outputs_takes_batches(const struct dp_outputs *o);
+void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch);
 /* The fields of class `i` are known now, before its first event. */
 void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);

@@ -112,6 +112,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 	}
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
+	dp_trace_calls_batches(t);
 	say_where(t);
 	say_which(t);
 	return NULL;

@@ -26,6 +26,8 @@ int dp_trace(const struct dp_options *options);
 int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked);
 /* trace_calls.c: what the engine reports and asks. */
 void dp_trace_calls_init(struct dp_trace *t);
+/* Once the outputs are open: whether they take batches. */
+void dp_trace_calls_batches(struct dp_trace *t);
 
 /* report.c */
 void dp_report_plan(const struct dp_trace *t, FILE *to); /* --dry-run and -v */

@@ -14,6 +14,17 @@ static void on_event(const struct dp_event *event, void *data)
 	dp_outputs_event(&t->out, event);
 }
 
+static void on_batch(const struct dp_event_batch *batch, void *data)
+{
+	struct dp_trace *t = data;
+	dp_outputs_batch(&t->out, batch);
+}
+
+void dp_trace_calls_batches(struct dp_trace *t)
+{
+	t->calls.batch = dp_outputs_takes_batches(&t->out) ? on_batch : NULL;
+}
+
 static void on_fields_known(unsigned probe, void *data)
 {
 	struct dp_trace *t = data;

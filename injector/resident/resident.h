@@ -50,7 +50,9 @@ struct dp_error *dp_shadow_create(struct dp_resident *s, struct dp_shadow **ret)
 /* Accepts NULL. */
 struct dp_shadow *dp_shadow_destroy(struct dp_shadow *sh);
 /* Reads new records, passes them on, frees their space. `last`: passes on everything. */
-struct dp_error *dp_shadow_run(struct dp_resident *s, bool last, dp_hit_fn each, void *data) DP_MUST_CHECK;
+/* Hits go to to->each in the order of time, or, if that is NULL, to to->lane. */
+struct dp_outer;
+struct dp_error *dp_shadow_run(struct dp_resident *s, bool last, struct dp_outer *to) DP_MUST_CHECK;
 /* Adds the events that were lost on the way. */
 void dp_shadow_loss(const struct dp_shadow *sh, unsigned probe, struct dp_loss *ret);
 

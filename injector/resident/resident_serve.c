@@ -4,6 +4,7 @@
  * have two consumers; agent/abi.h describes how threads hand over their rings and get them back.
  */
 #include "injector/resident/resident.h"
+#include "injector/target/events/outer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,12 +54,22 @@ struct dp_error *dp_resident_serve(struct dp_resident *s)
 	return err;
 }
 
-struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data)
+static struct dp_error *drain(struct dp_resident *s, bool last, struct dp_outer *to)
 {
 	if (!s->shadow)
 		return dp_error(DP_TAG_INTERNAL, "this dynprobe does not serve the probes left in process %d",
 		                s->target->process.pid);
-	return dp_shadow_run(s, last, each, data);
+	return dp_shadow_run(s, last, to);
+}
+
+struct dp_error *dp_resident_drain(struct dp_resident *s, bool last, dp_hit_fn each, void *data)
+{
+	return drain(s, last, &(struct dp_outer){.t = s->target, .each = each, .data = data});
+}
+
+struct dp_error *dp_resident_drain_lanes(struct dp_resident *s, bool last, dp_hits_fn each, void *data)
+{
+	return drain(s, last, &(struct dp_outer){.t = s->target, .lane = each, .data = data});
 }
 
 struct dp_error *dp_resident_release(struct dp_resident *s)

@@ -217,15 +217,25 @@ static struct dp_error *unless_gone(struct dp_error *err, bool *gone)
 	return *gone ? dp_error_destroy(err) : err;
 }
 
-struct dp_error *dp_shadow_run(struct dp_resident *s, bool last, dp_hit_fn each, void *data)
+/* Threads still write, also when it is the last time. */
+static struct dp_error *drain(struct dp_shadow *sh, bool last, struct dp_outer *to)
+{
+	const bool differs = dp_outer_differs(to->t);
+	void *data = differs ? to : to->data;
+	if (!to->each) {
+		dp_drain_lanes(sh->drain, false, differs ? dp_outer_hits : to->lane, data);
+		return NULL;
+	}
+	const dp_hit_fn each = differs ? dp_outer_hit : to->each;
+	return last ? dp_drain_flush(sh->drain, each, data) : dp_drain_run(sh->drain, false, each, data);
+}
+
+struct dp_error *dp_shadow_run(struct dp_resident *s, bool last, struct dp_outer *to)
 {
 	struct dp_shadow *sh = s->shadow;
 	bool gone;
 	DP_TRY(unless_gone(fetch(s, sh), &gone));
-	struct dp_outer outer = {s->target, each, data};
-	const dp_hit_fn pass = dp_outer_differs(s->target) ? dp_outer_hit : each;
-	data = pass == each ? data : &outer;
-	DP_TRY(last ? dp_drain_flush(sh->drain, pass, data) : dp_drain_run(sh->drain, false, pass, data));
+	DP_TRY(drain(sh, last, to));
 	return gone ? NULL : unless_gone(give_back_all(s, sh), &gone);
 }
 

@@ -148,15 +148,32 @@ void dp_clock_update(struct dp_clock *c)
 		dp_clock_update_at(c, read_pair());
 }
 
-uint64_t dp_clock_ns(const struct dp_clock *c, uint64_t tsc)
+/* The last knot before the count, or the first there is. */
+static uint64_t knot_before(const struct dp_clock *c, uint64_t tsc)
 {
 	uint64_t first = c->nknots > KNOTS ? c->nknots - KNOTS : 0, i = c->nknots - 1;
-	const struct knot *knot;
-	__int128 ns;
 
 	while (i > first && knot_at(c, i)->at.tsc > tsc)
 		i--;
-	knot = knot_at(c, i);
+	return i;
+}
+
+bool dp_clock_line(const struct dp_clock *c, uint64_t tsc, struct dp_clock_line *ret)
+{
+	const uint64_t i = knot_before(c, tsc);
+	const struct knot *knot = knot_at(c, i);
+
+	*ret = (struct dp_clock_line){knot->at.tsc, UINT64_MAX, knot->at.ns, knot->slope};
+	if (i + 1 < c->nknots)
+		ret->span = knot_at(c, i + 1)->at.tsc - knot->at.tsc;
+	return tsc >= knot->at.tsc;
+}
+
+uint64_t dp_clock_ns(const struct dp_clock *c, uint64_t tsc)
+{
+	const struct knot *knot = knot_at(c, knot_before(c, tsc));
+	__int128 ns;
+
 	ns = knot->at.ns + ((((__int128)tsc - knot->at.tsc) * (__int128)knot->slope) >> 32);
 	return ns < 0 ? 0 : (uint64_t)ns;
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct dp_clock;
@@ -22,6 +23,21 @@ struct dp_clock *dp_clock_destroy(struct dp_clock *clock);
 void dp_clock_update(struct dp_clock *clock);
 /* Monotonic in tsc; later updates never change the result for a count before the last update. */
 uint64_t dp_clock_ns(const struct dp_clock *clock, uint64_t tsc);
+/* The part of the conversion that holds for counts in [tsc, tsc + span). Later updates do not change it for counts before them.
+ */
+struct dp_clock_line {
+	uint64_t tsc, span, ns, slope;
+};
+/* The line for `tsc`. False if it is older than all lines: use dp_clock_ns(). */
+bool dp_clock_line(const struct dp_clock *clock, uint64_t tsc, struct dp_clock_line *ret);
+static inline bool dp_clock_line_has(const struct dp_clock_line *l, uint64_t tsc)
+{
+	return tsc - l->tsc < l->span;
+}
+static inline uint64_t dp_clock_line_ns(const struct dp_clock_line *l, uint64_t tsc)
+{
+	return l->ns + (uint64_t)(((unsigned __int128)(tsc - l->tsc) * l->slope) >> 32);
+}
 /* The counter's ticks in `ns` nanoseconds, roughly. */
 uint64_t dp_clock_ticks(const struct dp_clock *clock, uint64_t ns);
 

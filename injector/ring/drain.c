@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "injector/ring/clock.h"
+#include "injector/ring/drain_batch.h"
 #include "injector/ring/drain_lane.h"
 
 #include <string.h>
@@ -299,6 +300,27 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 struct dp_error *dp_drain_run(struct dp_drain *d, bool last, dp_hit_fn each, void *data)
 {
 	return run(d, last, last, (struct dp_hit_sink){each, data});
+}
+
+void dp_drain_lanes(struct dp_drain *d, bool last, dp_hits_fn each, void *data)
+{
+	struct dp_batch batch = {.clock = d->clock, .each = each, .data = data};
+	struct dp_collect pass = {.previous = d->previous,
+	                          .nprobes = d->nprobes,
+	                          .damaged = &d->damaged,
+	                          .abandoned = &d->abandoned,
+	                          .batch = &batch};
+
+	d->broken = false;
+	dp_clock_update(d->clock);
+	pass.begin = batch.latest = dp_clock_tsc();
+	batch.hits.item = batch.item;
+	look(d, &pass, last, last);
+	for (uint32_t i = 0; i < d->nactive && !d->broken; i++) {
+		batch.hits.lane = lane_number(d, d->active[i]);
+		dp_lane_batches(&d->lane[d->active[i]], &pass, &d->broken);
+	}
+	d->previous = pass.begin;
 }
 
 void dp_drain_break(struct dp_drain *d)

@@ -7,6 +7,7 @@
 #include "injector/ring/drain_lane.h"
 
 #include "injector/ring/clock.h"
+#include "injector/ring/drain_batch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,20 @@ static void take_thread(struct dp_lane *lane, uint64_t pos, const struct dp_coll
 		++*pass->damaged;
 }
 
+/* The record may have been completed just now, or be damaged: the loop over plain ones did not take it. */
+static void take_into_batch(struct dp_lane *lane, uint64_t pos, struct header h, const struct dp_collect *pass)
+{
+	const uint64_t tsc = *(const volatile uint64_t *)word_at(lane, pos + offsetof(struct dp_record, tsc));
+	const struct dp_hits_item item = {.payload = (const uint8_t *)(word_at(lane, pos) + 2),
+	                                  .probe = h.probe,
+	                                  .len = (uint16_t)(h.size - sizeof(struct dp_record))};
+
+	if (from_future(tsc, pass))
+		++*pass->damaged;
+	else
+		dp_batch_add(pass->batch, lane, tsc, &item);
+}
+
 static bool take_hit(struct dp_lane *lane, uint64_t pos, struct header h, const struct dp_collect *pass)
 {
 	size_t len = h.size - sizeof(struct dp_record);
@@ -178,16 +193,19 @@ static bool take(struct dp_lane *lane, uint64_t pos, struct header h, const stru
 		lane->filler = pos;
 		return true;
 	}
-	if (h.probe != DP_RECORD_THREAD)
+	if (h.probe == DP_RECORD_THREAD)
+		take_thread(lane, pos, pass);
+	else if (pass->batch)
+		take_into_batch(lane, pos, h, pass);
+	else
 		return take_hit(lane, pos, h, pass);
-	take_thread(lane, pos, pass);
 	return true;
 }
 
 /*
  * Zeroes the consumed bytes, then frees them for the agent. A filler has only its first word: the pages after it need not exist.
  */
-static void consume(struct dp_lane *lane, uint64_t pos)
+void dp_lane_consume(struct dp_lane *lane, uint64_t pos)
 {
 	uint64_t n = pos - lane->tail, off = lane->tail & lane->mask;
 	uint64_t first = n < ring_size(lane) - off ? n : ring_size(lane) - off;
@@ -196,6 +214,7 @@ static void consume(struct dp_lane *lane, uint64_t pos)
 	memset(lane->ring + off, 0, filler < first ? filler + DP_PAD_LEAST : first);
 	memset(lane->ring, 0, n - first);
 	lane->tail = pos;
+	lane->pending = false;
 	__atomic_store_n(&lane->slot->tail, pos, __ATOMIC_RELEASE);
 }
 
@@ -282,7 +301,7 @@ bool dp_lane_inspect(struct dp_lane *lane, const struct dp_collect *pass)
 	return true;
 }
 
-static void note_pending(struct dp_lane *lane, bool pending, const struct dp_collect *pass)
+void dp_lane_note_pending(struct dp_lane *lane, bool pending, const struct dp_collect *pass)
 {
 	uint64_t floor = pass->previous > DP_TICKS_SKEW ? pass->previous - DP_TICKS_SKEW : 0;
 
@@ -295,16 +314,7 @@ static void note_pending(struct dp_lane *lane, bool pending, const struct dp_col
 	lane->pending = pending;
 }
 
-enum step {
-	STEP_ON,
-	STEP_END,   /* nothing there: the reservation was trimmed away */
-	STEP_STUCK, /* reserved, not yet committed */
-	STEP_CUT,   /* the queue is full */
-	STEP_NOMEM,
-};
-
-/* Takes the record at *pos and moves *pos past it. */
-static enum step step(struct dp_lane *lane, uint64_t *pos, const struct dp_collect *pass)
+enum dp_lane_step dp_lane_step(struct dp_lane *lane, uint64_t *pos, const struct dp_collect *pass)
 {
 	struct header h = read_header(lane, *pos);
 
@@ -312,40 +322,38 @@ static enum step step(struct dp_lane *lane, uint64_t *pos, const struct dp_colle
 		uint64_t end = settled(lane);
 
 		if (*pos >= end)
-			return head_now(lane) > *pos ? STEP_STUCK : STEP_END;
+			return head_now(lane) > *pos ? DP_STEP_STUCK : DP_STEP_END;
 		*pos = skip_abandoned(lane, *pos, end, pass);
-		return STEP_ON;
+		return DP_STEP_ON;
 	}
 	if (!valid(lane, *pos, h, pass->nprobes)) {
 		uint64_t head = head_now(lane);
 
 		skipped(lane, pass);
 		*pos = head > *pos ? head : lane->head;
-		return STEP_ON;
+		return DP_STEP_ON;
 	}
-	if (h.probe != DP_RECORD_PAD && lane->end - lane->start + h.size > pass->quota)
-		return STEP_CUT;
+	if (h.probe != DP_RECORD_PAD && !pass->batch && lane->end - lane->start + h.size > pass->quota)
+		return DP_STEP_CUT;
 	if (!take(lane, *pos, h, pass))
-		return STEP_NOMEM;
+		return DP_STEP_NOMEM;
 	*pos += h.size;
-	return STEP_ON;
+	return DP_STEP_ON;
 }
 
 struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *pass)
 {
 	uint64_t pos = lane->tail;
-	enum step result = STEP_ON;
+	enum dp_lane_step result = DP_STEP_ON;
 
 	lane->filler = UINT64_MAX;
-	while (pos < lane->head && result == STEP_ON)
-		result = step(lane, &pos, pass);
-	if (pos != lane->tail) {
-		consume(lane, pos);
-		lane->pending = false;
-	}
-	lane->cut = result == STEP_CUT;
-	note_pending(lane, result == STEP_STUCK, pass);
-	if (result == STEP_NOMEM)
+	while (pos < lane->head && result == DP_STEP_ON)
+		result = dp_lane_step(lane, &pos, pass);
+	if (pos != lane->tail)
+		dp_lane_consume(lane, pos);
+	lane->cut = result == DP_STEP_CUT;
+	dp_lane_note_pending(lane, result == DP_STEP_STUCK, pass);
+	if (result == DP_STEP_NOMEM)
 		return dp_error_nomem();
 	return NULL;
 }

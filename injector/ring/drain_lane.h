@@ -46,10 +46,12 @@ struct dp_lane {
 	size_t start, end, size; /* in the queue */
 };
 
+struct dp_batch;           /* drain_batch.h */
 struct dp_collect {        /* state of one pass */
 	uint64_t begin;    /* tsc */
 	uint64_t previous; /* begin of the pass before */
 	size_t quota;      /* limit of a lane's queue, bytes */
+	struct dp_batch *batch; /* where hits go; NULL: to the lane's queue */
 	unsigned nprobes;
 	uint64_t *damaged, *abandoned; /* counters */
 };
@@ -70,6 +72,21 @@ void dp_room_clear(struct dp_ring_memory *room, struct dp_lane *lane);
 bool dp_lane_inspect(struct dp_lane *lane, const struct dp_collect *pass);
 /* Copies records from the ring to the queue, up to lane->head or the quota, and frees their space for the agent. */
 struct dp_error *dp_lane_collect(struct dp_lane *lane, const struct dp_collect *pass) DP_MUST_CHECK;
+
+enum dp_lane_step {
+	DP_STEP_ON,
+	DP_STEP_END,   /* nothing there: the reservation was trimmed away */
+	DP_STEP_STUCK, /* reserved, not yet committed */
+	DP_STEP_CUT,   /* the queue is full */
+	DP_STEP_NOMEM,
+};
+/* Takes the record at *pos, whatever it is, and moves *pos past it. */
+enum dp_lane_step dp_lane_step(struct dp_lane *lane, uint64_t *pos, const struct dp_collect *pass);
+/* Zeroes the bytes up to `pos`, then frees them for the agent. */
+void dp_lane_consume(struct dp_lane *lane, uint64_t pos);
+/* At the end of a pass: is the hit at the tail reserved, and not committed? */
+void dp_lane_note_pending(struct dp_lane *lane, bool pending, const struct dp_collect *pass);
+
 /* The oldest queued item, or NULL. */
 const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane);
 void dp_lane_pop(struct dp_lane *lane);

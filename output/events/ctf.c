@@ -23,6 +23,7 @@ struct ctf {
 	struct dp_writer base;
 	struct dp_ctf_files files;
 	uint64_t lost;
+	size_t *fixed; /* for each class, the length of its payloads; SIZE_MAX: it varies */
 };
 
 static bool write_all(int fd, const uint8_t *bytes, size_t n)
@@ -65,31 +66,87 @@ static void unmark(const struct dp_field *field, const struct dp_field_value *v,
 	}
 }
 
-/* Of the thread that an event names. */
-static struct dp_ctf_thread thread_of(const struct dp_event *e)
+static struct dp_ctf_thread thread_of(pid_t pid, pid_t tid, const char *comm)
 {
-	struct dp_ctf_thread thread = {.pid = e->pid, .tid = e->tid};
-	if (e->comm)
-		memcpy(thread.name, e->comm, strnlen(e->comm, sizeof(thread.name) - 1));
+	struct dp_ctf_thread thread = {.pid = pid, .tid = tid};
+	if (comm)
+		memcpy(thread.name, comm, strnlen(comm, sizeof(thread.name) - 1));
 	return thread;
 }
 
-static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
+/* False: out of memory. */
+static bool put_payload(const struct ctf *c, struct dp_ctf_stream *s, const struct dp_event *e)
 {
-	const struct dp_ctf_thread thread = thread_of(e);
 	const struct dp_fields *fields = c->base.classes[e->probe].fields;
-	struct dp_ctf_stream *s;
-	DP_TRY(dp_ctf_files_get(&c->files, e->lane, e->ns, &s));
-	dp_ctf_stream_thread(s, &thread);
 	uint8_t *to = dp_ctf_stream_put(s, e->probe, e->ns, e->len);
 	if (!to)
-		return dp_error_nomem();
+		return false;
 	if (e->len)
 		memcpy(to, e->payload, e->len);
 	if (dp_fields_unwind(fields))
 		dp_fields_decode(fields, e->payload, e->len, unmark, &(struct payload){e->payload, to});
 	dp_ctf_stream_keep(s, e->ns, to + e->len);
+	return true;
+}
+
+static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
+{
+	const struct dp_ctf_thread thread = thread_of(e->pid, e->tid, e->comm);
+	struct dp_ctf_stream *s;
+	DP_TRY(dp_ctf_files_get(&c->files, e->lane, e->ns, &s));
+	dp_ctf_stream_thread(s, &thread);
+	return put_payload(c, s, e) ? dp_ctf_files_spill(&c->files) : dp_error_nomem();
+}
+
+/* ---- batches ------------------------------------------------------------------------------------------------------------- */
+
+/* A payload whose length varies is copied before it is checked, because the target can still write there. */
+static bool put_varying(const struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+{
+	struct dp_checked checked;
+	item->damaged = !dp_writer_check(c->base.classes[class].fields, item->payload, item->len, &checked);
+	return item->damaged ||
+	       put_payload(c, s,
+	                   &(struct dp_event){.ns = item->ns, .probe = class, .payload = checked.payload, .len = checked.len});
+}
+
+static bool put_item(const struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+{
+	const size_t n = c->fixed[class];
+	if (n == SIZE_MAX)
+		return put_varying(c, s, class, item);
+	item->damaged = item->len < n;
+	uint8_t *to = item->damaged ? NULL : dp_ctf_stream_put(s, class, item->ns, n);
+	if (!to)
+		return item->damaged;
+	if (n == sizeof(uint64_t))
+		memcpy(to, item->payload, sizeof(uint64_t)); /* most events: without a call */
+	else
+		memcpy(to, item->payload, n);
+	dp_ctf_stream_keep(s, item->ns, to + n);
+	return true;
+}
+
+static struct dp_error *put_batch(struct ctf *c, const struct dp_event_batch *b)
+{
+	const struct dp_hits *hits = b->hits;
+	const struct dp_ctf_thread thread = thread_of(b->pid, hits->tid, b->comm);
+	struct dp_ctf_stream *s;
+	DP_TRY(dp_ctf_files_get(&c->files, hits->lane, hits->item->ns, &s));
+	dp_ctf_stream_thread(s, &thread);
+	for (size_t i = 0; i < hits->n; i++) {
+		const size_t class = b->class ? b->class[hits->item[i].probe] : hits->item[i].probe;
+		if (class < c->base.n && !put_item(c, s, (unsigned)class, &hits->item[i]))
+			return dp_error_nomem();
+	}
 	return dp_ctf_files_spill(&c->files);
+}
+
+static void ctf_batch(struct dp_writer *w, const struct dp_event_batch *b)
+{
+	struct dp_error *err = put_batch((struct ctf *)w, b);
+	if (err)
+		dp_writer_fail(w, err);
 }
 
 static void ctf_event(struct dp_writer *w, const struct dp_event *e)
@@ -119,6 +176,7 @@ static void ctf_fini(struct dp_writer *w)
 	const int dir = c->files.dir;
 	struct dp_error *err = dp_ctf_files_fini(&c->files);
 	close(dir);
+	free(((struct ctf *)w)->fixed);
 	if (err)
 		dp_writer_fail(w, err);
 }
@@ -156,8 +214,9 @@ static struct dp_error *renew_metadata(const struct ctf *c)
 /* Event classes are numbered, so a new one does not change the meaning of the events in the trace. */
 static void ctf_known(struct dp_writer *w, unsigned i)
 {
-	struct dp_error *err = renew_metadata((struct ctf *)w);
-	(void)i;
+	struct ctf *c = (struct ctf *)w;
+	struct dp_error *err = renew_metadata(c);
+	c->fixed[i] = dp_writer_fixed(w->classes[i].fields);
 	if (err)
 		dp_writer_fail(w, err);
 }
@@ -189,16 +248,25 @@ static struct dp_error *create_files(struct ctf *c, const char *dir)
 
 struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {
-	        .event = ctf_event, .known = ctf_known, .lost = ctf_lost, .flush = ctf_flush, .fini = ctf_fini};
+	static const struct dp_writer_ops ops = {.event = ctf_event,
+	                                         .batch = ctf_batch,
+	                                         .known = ctf_known,
+	                                         .lost = ctf_lost,
+	                                         .flush = ctf_flush,
+	                                         .fini = ctf_fini};
 	struct ctf *c = n < UINT16_MAX ? calloc(1, sizeof(*c)) : NULL;
-	if (!c)
+	if (!c || !(c->fixed = calloc(n + 1, sizeof(*c->fixed)))) {
+		free(c);
 		return dp_error_nomem();
+	}
+	for (size_t i = 0; i < n; i++)
+		c->fixed[i] = dp_writer_fixed(classes[i].fields);
 	c->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	c->files = (struct dp_ctf_files){.dir = -1, .created = monotonic_now()};
 	make_uuid(c->files.uuid);
 	struct dp_error *err = create_files(c, dir);
 	if (err) {
+		free(c->fixed);
 		free(c);
 		return err;
 	}

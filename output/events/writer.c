@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/events/writer.h"
-#include "agent/abi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,24 +64,47 @@ static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, si
  * The target may still be able to write the payload's memory. So it is copied first and checked then, and cannot change while
  * writers use it.
  */
+bool dp_writer_check(const struct dp_fields *fields, const uint8_t *payload, size_t len, struct dp_checked *ret)
+{
+	if (len > sizeof(ret->copy))
+		return false;
+	if (len)
+		memcpy(ret->copy, payload, len);
+	ret->payload = ret->copy;
+	ret->len = dp_fields_payload_length(fields, ret->copy, len);
+	if (ret->len == SIZE_MAX)
+		return false;
+	if (has_limits(fields) && dp_fields_max_payload(fields) <= sizeof(ret->shorter)) {
+		ret->len = shorten(fields, ret->copy, ret->len, ret->shorter);
+		ret->payload = ret->shorter;
+	}
+	return true;
+}
+
+size_t dp_writer_fixed(const struct dp_fields *fields)
+{
+	for (size_t i = 0; i < fields->n; i++)
+		if (fields->field[i].type == DP_TYPE_STRING || fields->field[i].type == DP_TYPE_BACKTRACE)
+			return SIZE_MAX;
+	return dp_fields_max_payload(fields);
+}
+
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
 {
-	uint8_t copy[DP_RECORD_MAX], shorter[DP_RECORD_MAX];
-	if (w->error || event->probe >= w->n || event->len > sizeof(copy))
+	struct dp_checked checked;
+	if (w->error || event->probe >= w->n ||
+	    !dp_writer_check(w->classes[event->probe].fields, event->payload, event->len, &checked))
 		return;
-	const struct dp_fields *fields = w->classes[event->probe].fields;
-	if (event->len)
-		memcpy(copy, event->payload, event->len);
-	struct dp_event checked = *event;
-	checked.payload = copy;
-	checked.len = dp_fields_payload_length(fields, copy, event->len);
-	if (checked.len == SIZE_MAX)
-		return;
-	if (has_limits(fields) && dp_fields_max_payload(fields) <= sizeof(shorter)) {
-		checked.len = shorten(fields, copy, checked.len, shorter);
-		checked.payload = shorter;
-	}
-	w->ops->event(w, &checked);
+	struct dp_event e = *event;
+	e.payload = checked.payload;
+	e.len = checked.len;
+	w->ops->event(w, &e);
+}
+
+void dp_writer_batch(struct dp_writer *w, const struct dp_event_batch *batch)
+{
+	if (!w->error && w->ops->batch)
+		w->ops->batch(w, batch);
 }
 
 void dp_writer_class(struct dp_writer *w, unsigned i)

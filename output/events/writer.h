@@ -3,11 +3,14 @@
 #ifndef DP_OUTPUT_EVENTS_WRITER_H
 #define DP_OUTPUT_EVENTS_WRITER_H
 
+#include "agent/abi.h"
 #include "output/output.h"
 
 struct dp_writer_ops {
 	/* The payload is a checked private copy, cut to the size of its fields and to the requested string lengths. */
 	void (*event)(struct dp_writer *w, const struct dp_event *event);
+	/* As it comes from the target: dp_writer_check() makes such a copy. NULL: the writer needs the order of time. */
+	void (*batch)(struct dp_writer *w, const struct dp_event_batch *batch);
 	void (*known)(struct dp_writer *w, unsigned i); /* NULL: not needed */
 	void (*note)(struct dp_writer *w, const char *text);
 	void (*lost)(struct dp_writer *w, uint64_t total);
@@ -22,6 +25,16 @@ struct dp_writer {
 	size_t n;
 	struct dp_error *error; /* the first one; nothing is written after it */
 };
+
+struct dp_checked {
+	const uint8_t *payload; /* in one of the copies */
+	size_t len;
+	uint8_t copy[DP_RECORD_MAX], shorter[DP_RECORD_MAX];
+};
+/* False if the payload does not fit the fields. */
+bool dp_writer_check(const struct dp_fields *fields, const uint8_t *payload, size_t len, struct dp_checked *ret);
+/* The length of all payloads of these fields, if that is fixed and no string must be cut; else SIZE_MAX. */
+size_t dp_writer_fixed(const struct dp_fields *fields);
 
 /* Keeps `err` if the writer has no error yet; else drops it. */
 void dp_writer_fail(struct dp_writer *w, struct dp_error *err);

@@ -207,31 +207,31 @@ static void ignore_retired(size_t plan, const char *why, void *data)
 	(void)data;
 }
 
-static void drain(struct dp_pending *p, struct dp_session *later, bool last, dp_hit_fn each, void *data)
+static void drain_later(struct dp_pending *p, struct dp_session *later, bool last, dp_pending_drain_fn drain, void *data)
 {
 	p->draining = later->target;
-	dp_error_destroy(dp_target_drain(later->target, last, each, data));
+	drain(later->target, last, data);
 	p->draining = NULL;
 }
 
-void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data)
+void dp_pending_drain(struct dp_session *s, bool last, dp_pending_drain_fn drain, void *data)
 {
 	for (size_t k = 0; s->pending && k < s->pending->nlater; k++) {
 		if (s->survived) /* their targets must learn that the program has ended: its rings are free for its children */
 			dp_target_watch(s->pending->later[k]->target, ignore_retired, NULL);
-		drain(s->pending, s->pending->later[k], last, each, data);
+		drain_later(s->pending, s->pending->later[k], last, drain, data);
 	}
 }
 
 /* Closes a session whose probes are all gone, because their text was unmapped. Drains its rings first. */
-static void close_later(struct dp_session *s, size_t k, dp_hit_fn each, void *data)
+static void close_later(struct dp_session *s, size_t k, dp_pending_drain_fn drain, void *data)
 {
 	struct dp_pending *p = s->pending;
 	struct dp_session *later = p->later[k];
 	struct dp_loss l;
 	dp_error_destroy(dp_target_remove(later->target, &later->removal));
 	dp_session_note_removal(s, &later->removal);
-	drain(p, later, true, each, data);
+	drain_later(p, later, true, drain, data);
 	for (unsigned i = 0; i < s->trace->nprobes; i++) {
 		dp_target_loss(later->target, i, &l);
 		add_loss(&p->closed[i], &l);
@@ -249,11 +249,11 @@ static bool has_installed(const struct dp_session *later)
 }
 
 /* Fork children that are followed may still have the library, and its probes. */
-static void close_empty(struct dp_session *s, dp_hit_fn each, void *data)
+static void close_empty(struct dp_session *s, dp_pending_drain_fn drain, void *data)
 {
 	for (size_t k = s->pending->nlater; k-- > 0;)
 		if (!has_installed(s->pending->later[k]) && !dp_target_followed(s->pending->later[k]->target))
-			close_later(s, k, each, data);
+			close_later(s, k, drain, data);
 }
 
 /* ---- what was unloaded ------------------------------------------------------------------------------------------------ */
@@ -411,7 +411,7 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 	dp_loads_answer(s->target);
 	dp_error_destroy(err); /* the target ended, or no memory: the next round reports it */
 	dp_session_destroy(later);
-	close_empty(s, calls->hit, calls->data);
+	close_empty(s, calls->drain, calls->data);
 }
 
 bool dp_pending_lost(struct dp_session *s, size_t plan)

@@ -26,8 +26,10 @@ struct dp_error *dp_pending_armed(struct dp_session *s) DP_MUST_CHECK;
 typedef void (*dp_pending_note_fn)(const char *text, void *data);
 /* The probe's fields are known now: they depend on variables of a library that was loaded. */
 typedef void (*dp_pending_known_fn)(unsigned probe, void *data);
+/* Drains one of the process's targets. */
+typedef void (*dp_pending_drain_fn)(struct dp_target *t, bool last, void *data);
 struct dp_pending_calls {
-	dp_hit_fn hit;
+	dp_pending_drain_fn drain;
 	dp_pending_note_fn note;
 	dp_pending_known_fn known;
 	void *data;
@@ -45,7 +47,7 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 bool dp_pending_lost(struct dp_session *s, size_t plan);
 /* The target that is being drained now; a hit's addresses belong to its image. */
 struct dp_target *dp_pending_draining(const struct dp_session *s);
-void dp_pending_drain(struct dp_session *s, bool last, dp_hit_fn each, void *data);
+void dp_pending_drain(struct dp_session *s, bool last, dp_pending_drain_fn drain, void *data);
 /* Adds the losses of later sessions to `sum`. */
 void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss *sum);
 /* --follow, at the end: fork children do not record any more. Returns how many of them had a probe of a later session. */

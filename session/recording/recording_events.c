@@ -80,6 +80,49 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		keep(r, round->group, hit);
 }
 
+/* The caller has marked the damaged ones. */
+static void count_batch(struct dp_recording *r, struct dp_recording_group *g, const struct dp_hits *hits)
+{
+	for (size_t i = 0; i < hits->n; i++) {
+		const struct dp_hits_item *item = &hits->item[i];
+		g->damaged[item->probe] += item->damaged;
+		g->recorded[item->probe] += !item->damaged;
+		r->total += !item->damaged;
+		r->found_old |= item->ns < r->start_ns;
+	}
+}
+
+static void write_batch(struct dp_recording *r, struct dp_recording_group *g, const struct dp_hits *hits)
+{
+	const struct dp_target *t = target_of(r, g);
+	const struct dp_event_batch batch = {.hits = hits, .pid = dp_target_pid(t), .comm = dp_target_comm(t), .class = g->class};
+	r->batch(&batch, r->data);
+	count_batch(r, g, hits);
+}
+
+/* Leaves out the hits of probes that the manifest does not have: the target can write any number. */
+static void on_batch(const struct dp_hits *hits, void *data)
+{
+	const struct round *round = data;
+	struct dp_recording_group *g = &round->r->group[round->group];
+	struct dp_hits known = *hits;
+	known.n = 0;
+	for (size_t i = 0; i < hits->n; i++)
+		if (hits->item[i].probe < g->left->manifest.n)
+			known.item[known.n++] = hits->item[i];
+	if (known.n)
+		write_batch(round->r, g, &known);
+}
+
+static struct dp_error *drain_group(struct dp_recording *r, size_t group, bool last)
+{
+	struct dp_resident *resident = r->group[group].left->resident;
+	struct round round = {r, group};
+	if (r->batch && !r->most)
+		return dp_resident_drain_lanes(resident, last, on_batch, &round);
+	return dp_resident_drain(resident, last, on_hit, &round);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
@@ -126,9 +169,8 @@ static void drain_process(struct dp_recording *r, size_t process, size_t *group)
 	const bool last = !p->ended_by && dp_target_has_ended(p->left->target);
 	struct dp_error *err = NULL;
 	for (; *group < r->ngroups && r->group[*group].process == process; ++*group) {
-		struct round round = {r, *group};
 		if (!p->ended_by && !err)
-			err = dp_resident_drain(r->group[*group].left->resident, last, on_hit, &round);
+			err = drain_group(r, *group, last);
 	}
 	if (last || err)
 		dp_recording_end(p, err);

@@ -20,6 +20,9 @@
 #define STARTS_MS 2 /* with --pending */
 #define FLUSH_NS UINT64_C(200000000)
 #define MANY     256u  /* events in a round, above which the next sleep is short */
+#define VERY_MANY   4096u /* events in a round, above which there is no sleep at all: that is a tenth of a ring of small events */
+#define DRAIN_NS    UINT64_C(5000000) /* how long rings are read again and again, before anything else is looked at */
+#define BATCH_CHECK 65536u            /* events between two checks for the end */
 #define CHECK    1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
 
 void dp_run_note(const struct dp_run *run, const char *text)
@@ -72,15 +75,76 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		dp_target_drain_break(dp_pending_draining(s));
 }
 
-void dp_run_drain(struct dp_run *run, bool last)
+/* Counts the hits of a batch as the caller has marked them. */
+static void count_batch(struct dp_run *run, struct dp_session *s, const struct dp_hits *hits)
+{
+	for (size_t i = 0; i < hits->n; i++) {
+		const struct dp_hits_item *item = &hits->item[i];
+		if (item->probe >= run->trace->nprobes)
+			continue;
+		s->place[item->probe].damaged += item->damaged;
+		s->place[item->probe].recorded += !item->damaged;
+		run->recorded += !item->damaged;
+	}
+}
+
+static void drop_batch(struct dp_run *run, struct dp_session *s, const struct dp_hits *hits)
+{
+	for (size_t i = 0; i < hits->n; i++)
+		if (hits->item[i].probe < run->trace->nprobes)
+			s->place[hits->item[i].probe].unshown++;
+}
+
+static void on_batch(const struct dp_hits *hits, void *data)
+{
+	struct dp_run *run = data;
+	struct dp_session *s = run->session[run->current];
+	const uint64_t before = run->recorded;
+	if (run->leaving && run->hurried) {
+		drop_batch(run, s, hits);
+		return;
+	}
+	const struct dp_event_batch batch = {
+	        .hits = hits, .pid = hits->pid ? hits->pid : dp_target_pid(s->target), .comm = dp_target_comm(s->target)};
+	run->trace->calls->batch(&batch, run->trace->calls->run_data);
+	count_batch(run, s, hits);
+	if (before / BATCH_CHECK != run->recorded / BATCH_CHECK && dp_run_must_leave(run) && !run->leaving)
+		dp_target_drain_break(dp_pending_draining(s));
+}
+
+/* Only a limit on hits, and a hit that waits for its snapshot, need them one by one. */
+static bool takes_batches(const struct dp_run *run)
+{
+	return run->trace->calls->batch && !run->trace->hits && !run->trace->snapshots.on;
+}
+
+static void drain_target(struct dp_target *t, bool last, void *data)
+{
+	struct dp_run *run = data;
+	if (takes_batches(run))
+		dp_error_destroy(dp_target_drain_lanes(t, last, on_batch, run));
+	else
+		dp_error_destroy(dp_target_drain(t, last, on_hit, run));
+}
+
+static void drain_all(struct dp_run *run, bool last)
 {
 	const uint64_t before = run->recorded;
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
 		struct dp_session *s = run->session[run->current];
-		dp_error_destroy(dp_target_drain(s->target, last || s->ended, on_hit, run));
-		dp_pending_drain(s, last || s->ended, on_hit, run);
+		drain_target(s->target, last || s->ended, run);
+		dp_pending_drain(s, last || s->ended, drain_target, run);
 	}
 	run->flooded = run->recorded - before > MANY;
+	run->drowned = run->recorded - before > VERY_MANY;
+}
+
+void dp_run_drain(struct dp_run *run, bool last)
+{
+	const uint64_t until = dp_now_ns() + DRAIN_NS;
+	do
+		drain_all(run, last);
+	while (run->drowned && takes_batches(run) && !last && dp_now_ns() < until);
 	if (!last)
 		run->trace->calls->round(run->trace->calls->run_data);
 }
@@ -156,7 +220,7 @@ static bool is_survived(const struct dp_run *run, struct dp_session *s)
 static const char *watch_all(struct dp_run *run)
 {
 	const char *why = "target exited";
-	const struct dp_pending_calls calls = {.hit = on_hit, .note = on_note, .known = on_known, .data = run};
+	const struct dp_pending_calls calls = {.drain = drain_target, .note = on_note, .known = on_known, .data = run};
 	size_t alive = 0;
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
 		struct dp_session *s = run->session[run->current];
@@ -191,7 +255,7 @@ static const char *limits(const struct dp_run *run)
 static int sleep_ms(const struct dp_run *run)
 {
 	const struct dp_trace_spec *trace = run->trace;
-	int ms = run->flooded && !trace->asked.what ? BUSY_MS : IDLE_MS;
+	int ms = run->drowned ? 0 : run->flooded && !trace->asked.what ? BUSY_MS : IDLE_MS;
 	if (trace->duration_ns) {
 		const uint64_t end = run->armed_ns + trace->duration_ns, now = dp_now_ns();
 		const uint64_t left = end > now ? (end - now) / 1000000 : 0;

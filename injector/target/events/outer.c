@@ -100,18 +100,39 @@ static const struct dp_outer_ids *ids_of(struct dp_target *t, pid_t pid, pid_t t
 	return note(t, key, outer, 0);
 }
 
+/* The ids from the ring, as their outer ones. */
+static void translate(struct dp_target *t, pid_t *pid, pid_t *tid)
+{
+	const struct dp_outer_ids *ids = t->process.nested || *pid ? ids_of(t, *pid, *tid) : NULL;
+	if (ids && ids->pid && *pid)
+		*pid = ids->pid;
+	if (ids && ids->found)
+		*tid = ids->tid;
+}
+
+static pid_t inner_of(const struct dp_target *t, pid_t pid)
+{
+	return pid ? pid : t->process.ns_pid;
+}
+
 void dp_outer_hit(const struct dp_hit *hit, void *data)
 {
 	const struct dp_outer *o = data;
 	struct dp_hit h = *hit;
-	const struct dp_outer_ids *ids = o->t->process.nested || hit->pid ? ids_of(o->t, hit->pid, hit->tid) : NULL;
-	if (ids && ids->pid && hit->pid)
-		h.pid = ids->pid;
-	if (ids && ids->found)
-		h.tid = ids->tid;
-	h.inner_pid = hit->pid ? hit->pid : o->t->process.ns_pid;
+	translate(o->t, &h.pid, &h.tid);
+	h.inner_pid = inner_of(o->t, hit->pid);
 	h.inner_tid = hit->tid;
 	o->each(&h, o->data);
+}
+
+void dp_outer_hits(const struct dp_hits *hits, void *data)
+{
+	const struct dp_outer *o = data;
+	struct dp_hits h = *hits;
+	translate(o->t, &h.pid, &h.tid);
+	h.inner_pid = inner_of(o->t, hits->pid);
+	h.inner_tid = hits->tid;
+	o->lane(&h, o->data);
 }
 
 /* A child's namespace may be its own, below the target's: then any number may be its pid. */

@@ -10,13 +10,16 @@
 
 struct dp_outer { /* passes hits on with the ids that dynprobe's user sees; the ids from the ring become the inner ones */
 	struct dp_target *t;
-	dp_hit_fn each;
+	dp_hit_fn each;  /* for dp_outer_hit() */
+	dp_hits_fn lane; /* for dp_outer_hits() */
 	void *data;
 };
 /* Can ids differ? If not, hits need no translation. */
 bool dp_outer_differs(const struct dp_target *t);
 /* A dp_hit_fn; `data` is a struct dp_outer. The ids of a thread that ended before it was asked for stay as they are. */
 void dp_outer_hit(const struct dp_hit *hit, void *data);
+/* The same for a dp_hits_fn. */
+void dp_outer_hits(const struct dp_hits *hits, void *data);
 void dp_outer_fini(struct dp_target *t);
 
 #endif

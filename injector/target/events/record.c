@@ -66,18 +66,36 @@ static void reap(struct dp_target *t)
 	free(l.ns.tid);
 }
 
+static void reap_if_due(struct dp_target *t)
+{
+	const uint64_t now = dp_now_ns(), every = dp_followers_born(t) ? REAP_BORN_NS : REAP_EVERY_NS;
+	if (now - t->reaped_ns <= every)
+		return;
+	t->reaped_ns = now;
+	reap(t);
+}
+
 struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data)
 {
 	if (!t->drain)
 		return NULL;
-	struct dp_outer outer = {t, each, data};
+	struct dp_outer outer = {.t = t, .each = each, .data = data};
 	const bool differs = dp_outer_differs(t);
 	DP_TRY(dp_drain_run(t->drain, last, differs ? dp_outer_hit : each, differs ? &outer : data));
-	const uint64_t now = dp_now_ns(), every = dp_followers_born(t) ? REAP_BORN_NS : REAP_EVERY_NS;
-	if (!last && now - t->reaped_ns > every) {
-		t->reaped_ns = now;
-		reap(t);
-	}
+	if (!last)
+		reap_if_due(t);
+	return NULL;
+}
+
+struct dp_error *dp_target_drain_lanes(struct dp_target *t, bool last, dp_hits_fn each, void *data)
+{
+	if (!t->drain)
+		return NULL;
+	struct dp_outer outer = {.t = t, .lane = each, .data = data};
+	const bool differs = dp_outer_differs(t);
+	dp_drain_lanes(t->drain, last, differs ? dp_outer_hits : each, differs ? &outer : data);
+	if (!last)
+		reap_if_due(t);
 	return NULL;
 }
 

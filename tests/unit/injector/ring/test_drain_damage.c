@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The target can overwrite the rings: whatever it writes, the reader does not crash, hang or trust it. */
+#include "helper_lanes.h"
 #include "injector/ring/clock.h"
 #include "injector/ring/drain.h"
 #include "tests/unit/agent/world.h"
@@ -15,6 +16,7 @@
 
 static struct dp_debug_ctx *w;
 static struct dp_drain *d;
+static bool by_lanes;
 static uint64_t hits, checksum;
 
 static void set_up(uint32_t nslots)
@@ -41,7 +43,7 @@ static void see(const struct dp_hit *hit, void *data)
 
 static void run(bool last)
 {
-	cr_assert_null(dp_drain_run(d, last, see, NULL));
+	cr_assert_null(drain_by(d, by_lanes, last, see, NULL));
 }
 
 static uint64_t damaged(void)
@@ -83,8 +85,9 @@ static void expect_skipped(uint64_t first_word, const char *what)
 	tear_down();
 }
 
-Test(damage, headers_that_cannot_be_are_skipped)
+BothTest(damage, headers_that_cannot_be_are_skipped)
 {
+	by_lanes = *lanes;
 	expect_skipped(header(20, 1, 0), "not a multiple of 8");
 	expect_skipped(header(8, 1, 0), "too small");
 	expect_skipped(header(0, 1, 0), "no size");
@@ -99,8 +102,9 @@ Test(damage, headers_that_cannot_be_are_skipped)
 	expect_skipped(UINT64_MAX, "all ones");
 }
 
-Test(damage, impossible_thread_ids_are_not_believed)
+BothTest(damage, impossible_thread_ids_are_not_believed)
 {
+	by_lanes = *lanes;
 	set_up(2);
 	uint64_t *at = second_record();
 
@@ -117,8 +121,9 @@ static void see_tid(const struct dp_hit *hit, void *data)
 	*(pid_t *)data = hit->tid;
 }
 
-Test(damage, thread_is_known_when_its_announcement_was_damaged)
+BothTest(damage, thread_is_known_when_its_announcement_was_damaged)
 {
+	by_lanes = *lanes;
 	pid_t tid = 0;
 
 	set_up(2);
@@ -126,14 +131,15 @@ Test(damage, thread_is_known_when_its_announcement_was_damaged)
 	*(uint64_t *)(void *)w->rings = header(24, DP_RECORD_PAD, 0);
 	run(false);
 	cr_assert(world_hit(w, 0, "seen", 4));
-	cr_assert_null(dp_drain_run(d, true, see_tid, &tid));
+	cr_assert_null(drain_by(d, by_lanes, true, see_tid, &tid));
 	cr_expect_eq(tid, gettid());
 	tear_down();
 }
 
 /* Otherwise a time far in the future would hold back everything after it. */
-Test(damage, hits_from_the_future_are_dropped)
+BothTest(damage, hits_from_the_future_are_dropped)
 {
+	by_lanes = *lanes;
 	set_up(2);
 	uint64_t *at = second_record();
 
@@ -146,8 +152,9 @@ Test(damage, hits_from_the_future_are_dropped)
 }
 
 /* The first tail comes from the target: from this one a header would reach into the next ring. */
-Test(damage, tail_that_no_header_fits_behind_is_not_believed)
+BothTest(damage, tail_that_no_header_fits_behind_is_not_believed)
 {
+	by_lanes = *lanes;
 	w = world_create(3, RING, DP_ID_SELF);
 	w->slots[1].state = DP_SLOT_USED;
 	w->slots[1].tail = RING - 1;
@@ -182,16 +189,18 @@ static void expect_recovered(uint64_t head)
 	tear_down();
 }
 
-Test(damage, heads_that_cannot_be_start_afresh)
+BothTest(damage, heads_that_cannot_be_start_afresh)
 {
+	by_lanes = *lanes;
 	expect_recovered(4);
 	expect_recovered(RING);
 	expect_recovered((uint64_t)-512);
 	expect_recovered(UINT64_C(1) << 62);
 }
 
-Test(damage, layout_is_remembered_from_the_start)
+BothTest(damage, layout_is_remembered_from_the_start)
 {
+	by_lanes = *lanes;
 	set_up(2);
 	cr_assert(world_hit(w, 0, "", 0));
 	memset(w->control, 0xff, 4096);
@@ -292,8 +301,9 @@ static bool alive_by_chance(pid_t tid, void *data)
 	return rand_r(data) % 2;
 }
 
-Test(damage, random_scribbling_between_passes)
+BothTest(damage, random_scribbling_between_passes)
 {
+	by_lanes = *lanes;
 	unsigned seed = 1;
 
 	set_up(8);
@@ -317,8 +327,9 @@ static void *scribble_all(void *arg)
 	return NULL;
 }
 
-Test(damage, random_scribbling_during_passes)
+BothTest(damage, random_scribbling_during_passes)
 {
+	by_lanes = *lanes;
 	unsigned seed = 2, other = 3;
 	pthread_t thread;
 
