@@ -17,8 +17,7 @@ void dp_buf_fini(struct dp_buf *b)
 	*b = (struct dp_buf){0};
 }
 
-/* Makes room for `n` more bytes and a NUL. */
-static bool reserve(struct dp_buf *b, size_t n)
+bool dp_buf_reserve(struct dp_buf *b, size_t n)
 {
 	if (b->failed || n > SIZE_MAX / 4 || b->len > SIZE_MAX / 4)
 		b->failed = true;
@@ -41,21 +40,12 @@ static bool reserve(struct dp_buf *b, size_t n)
 
 uint8_t *dp_buf_grow(struct dp_buf *b, size_t n)
 {
-	if (!reserve(b, n))
+	if (!dp_buf_reserve(b, n))
 		return NULL;
 	uint8_t *at = b->data + b->len;
 	memset(at, 0, n + 1);
 	b->len += n;
 	return at;
-}
-
-void dp_buf_put(struct dp_buf *b, const void *bytes, size_t n)
-{
-	if (!n || !reserve(b, n))
-		return;
-	memcpy(b->data + b->len, bytes, n);
-	b->len += n;
-	b->data[b->len] = '\0';
 }
 
 void dp_buf_printf(struct dp_buf *b, const char *fmt, ...)

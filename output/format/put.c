@@ -7,44 +7,95 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dp_put_str(struct dp_buf *b, const char *s)
+/* All pairs of decimal digits: division is by 100 then, which is half of the divisions. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
+                            "4950515253545556575859606162636465666768697071727374757677787980818283848586878889909192939495"
+                            "96979899";
+
+/* The digits of `v` up to `end`. Returns their start. */
+static char *digits_before(char *end, uint64_t v)
 {
-	dp_buf_put(b, s, strlen(s));
+	char *at = end;
+	while (v >= 100) {
+		at -= 2;
+		memcpy(at, pairs + v % 100 * 2, 2);
+		v /= 100;
+	}
+	if (v < 10) {
+		*--at = (char)('0' + v);
+		return at;
+	}
+	at -= 2;
+	memcpy(at, pairs + v * 2, 2);
+	return at;
 }
 
 void dp_put_dec(struct dp_buf *b, uint64_t v)
 {
-	char text[20], *at = text + sizeof(text);
-	do
-		*--at = (char)('0' + v % 10);
-	while (v /= 10);
-	dp_buf_put(b, at, (size_t)(text + sizeof(text) - at));
+	char text[20], *end = text + sizeof(text), *at = digits_before(end, v);
+	dp_buf_put(b, at, (size_t)(end - at));
+}
+
+static void four_digits(uint8_t to[4], uint32_t v)
+{
+	memcpy(to, pairs + v / 100 * 2, 2);
+	memcpy(to + 2, pairs + v % 100 * 2, 2);
+}
+
+void dp_format_nanoseconds(uint8_t to[9], uint32_t v)
+{
+	const uint32_t high = v / 10000;
+	to[0] = (uint8_t)('0' + high / 10000);
+	four_digits(to + 1, high % 10000);
+	four_digits(to + 5, v % 10000);
 }
 
 void dp_put_signed(struct dp_buf *b, int64_t v)
 {
-	dp_buf_put(b, "-", v < 0);
-	dp_put_dec(b, v < 0 ? -(uint64_t)v : (uint64_t)v);
+	char text[20], *end = text + sizeof(text), *at = digits_before(end, v < 0 ? -(uint64_t)v : (uint64_t)v);
+	if (v < 0)
+		*--at = '-';
+	dp_buf_put(b, at, (size_t)(end - at));
+}
+
+static const char hex_digits[] = "0123456789abcdef";
+
+/* The eight digits of 32 bits. */
+static uint64_t eight_hex_digits(uint32_t v)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101);
+	uint64_t x = v;
+	x = (x | x << 16) & UINT64_C(0x0000ffff0000ffff);
+	x = (x | x << 8) & UINT64_C(0x00ff00ff00ff00ff);
+	x = (x | x << 4) & (each * 0x0f); /* a nibble in each byte, the highest one in the highest */
+	const uint64_t letters = (x + each * 6) >> 4 & each;
+	return __builtin_bswap64(x + each * '0' + letters * ('a' - '0' - 10));
 }
 
 void dp_put_hex(struct dp_buf *b, uint64_t v)
 {
-	char text[18], *at = text + sizeof(text);
-	do
-		*--at = "0123456789abcdef"[v & 15];
-	while (v >>= 4);
-	*--at = 'x';
-	*--at = '0';
-	dp_buf_put(b, at, (size_t)(text + sizeof(text) - at));
+	const unsigned zeros = v ? (unsigned)__builtin_clzll(v) / 4 : 15;
+	const uint64_t top = v << zeros * 4, high = eight_hex_digits((uint32_t)(top >> 32)),
+	               low = eight_hex_digits((uint32_t)top);
+	uint8_t *at = dp_buf_room(b, 2 + 16);
+	if (!at)
+		return;
+	memcpy(at, "0x", 2);
+	memcpy(at + 2, &high, 8);
+	memcpy(at + 10, &low, 8);
+	dp_buf_wrote(b, at + 18 - zeros);
 }
 
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
+	uint8_t *at = n ? dp_buf_room(b, 2 * n) : NULL;
+	if (!at)
+		return;
 	for (size_t i = 0; i < n; i++) {
-		char pair[2] = {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
-		dp_buf_put(b, pair, sizeof(pair));
+		at[2 * i] = (uint8_t)hex_digits[bytes[i] >> 4];
+		at[2 * i + 1] = (uint8_t)hex_digits[bytes[i] & 15];
 	}
+	dp_buf_wrote(b, at + 2 * n);
 }
 
 static bool reads_back(const char *text, double v, unsigned size)
@@ -169,11 +220,36 @@ static void put_escaped_byte(struct dp_buf *b, uint8_t c)
 		dp_buf_put(b, text, (size_t)snprintf(text, sizeof(text), "\\x%02x", c));
 }
 
-/* Number of leading bytes that are printable ASCII without quotes and backslashes: they need no escaping. */
+/* Printable ASCII without quotes and backslashes needs no escaping. */
+static bool is_plain(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '\'';
+}
+
+/* The high bit of each byte of `v` that is zero. A byte above a zero may be marked, too. */
+static uint64_t zeros(uint64_t v)
+{
+	return (v - UINT64_C(0x0101010101010101)) & ~v & UINT64_C(0x8080808080808080);
+}
+
+/* Whether all eight bytes are plain. Sometimes false although they are. */
+static bool are_plain(uint64_t v)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101);
+	const uint64_t low = zeros(v & (each * 0xe0)), high = v & (each * 0x80);
+	return !(low | high | zeros(v ^ each * 0x7f) | zeros(v ^ each * '"') | zeros(v ^ each * '\\') | zeros(v ^ each * '\''));
+}
+
+/* Number of leading plain bytes. */
 static size_t plain_run(const uint8_t *s, size_t n)
 {
 	size_t i = 0;
-	while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\' && s[i] != '\'')
+	for (uint64_t v; n - i >= sizeof(v); i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		if (!are_plain(v))
+			break;
+	}
+	while (i < n && is_plain(s[i]))
 		i++;
 	return i;
 }

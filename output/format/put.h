@@ -6,9 +6,14 @@
 #include "base/buf.h"
 #include "probes/probes.h"
 
-void dp_put_str(struct dp_buf *b, const char *s);
+static inline void dp_put_str(struct dp_buf *b, const char *s)
+{
+	dp_buf_put(b, s, strlen(s));
+}
 void dp_put_dec(struct dp_buf *b, uint64_t v);
 void dp_put_signed(struct dp_buf *b, int64_t v);
+/* Nine digits of a number below a second. */
+void dp_format_nanoseconds(uint8_t to[9], uint32_t v);
 void dp_put_hex(struct dp_buf *b, uint64_t v); /* with 0x */
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n);
 /* The shortest decimal that reads back as the same value; or "nan", "inf", "-inf". `size`: 4 for float, 8 for double. */
