@@ -101,16 +101,19 @@ static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
 /* ---- batches ------------------------------------------------------------------------------------------------------------- */
 
 /* A payload whose length varies is copied before it is checked, because the target can still write there. */
-static bool put_varying(const struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+static bool put_varying(struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
 {
+	struct dp_event e = {.ns = item->ns, .probe = class, .payload = item->payload, .len = item->len};
 	struct dp_checked checked;
-	item->damaged = !dp_writer_check(c->base.classes[class].fields, item->payload, item->len, &checked);
-	return item->damaged ||
-	       put_payload(c, s,
-	                   &(struct dp_event){.ns = item->ns, .probe = class, .payload = checked.payload, .len = checked.len});
+	item->damaged = !dp_writer_check(&c->base, &e, &checked);
+	if (item->damaged)
+		return true;
+	e.payload = checked.payload;
+	e.len = checked.len;
+	return put_payload(c, s, &e);
 }
 
-static bool put_item(const struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+static bool put_item(struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
 {
 	const size_t n = c->fixed[class];
 	if (n == SIZE_MAX)

@@ -49,10 +49,10 @@ static void shorten_field(const struct dp_field *f, const struct dp_field_value 
 }
 
 /* Cuts strings of a checked payload to N characters and the dots. No field becomes longer than allowed. */
-static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, size_t len, uint8_t ret[DP_RECORD_MAX])
+static size_t shorten(const struct dp_decoder *d, const uint8_t *payload, size_t len, uint8_t ret[DP_RECORD_MAX])
 {
 	struct shortened s = {payload, ret};
-	dp_fields_decode(fields, payload, len, shorten_field, &s);
+	dp_decoder_run(d, payload, len, shorten_field, &s);
 	const size_t left = (size_t)(payload + len - s.from);
 	memcpy(s.to, s.from, left);
 	return (size_t)(s.to - ret) + left;
@@ -60,22 +60,39 @@ static size_t shorten(const struct dp_fields *fields, const uint8_t *payload, si
 
 /* ---- events ------------------------------------------------------------------------------------------------------------ */
 
+/* What is known of the class of an event; NULL: out of memory. */
+static const struct dp_writer_class *known_class(struct dp_writer *w, unsigned i)
+{
+	if (!w->known && !(w->known = calloc(w->n, sizeof(*w->known)))) {
+		dp_writer_fail(w, dp_error_nomem());
+		return NULL;
+	}
+	struct dp_writer_class *c = &w->known[i];
+	const struct dp_fields *fields = w->classes[i].fields;
+	if (!c->decoder.fields) {
+		dp_decoder_init(&c->decoder, fields);
+		c->has_limits = has_limits(fields) && dp_fields_max_payload(fields) <= DP_RECORD_MAX;
+	}
+	return c;
+}
+
 /*
  * The target may still be able to write the payload's memory. So it is copied first and checked then, and cannot change while
  * writers use it.
  */
-bool dp_writer_check(const struct dp_fields *fields, const uint8_t *payload, size_t len, struct dp_checked *ret)
+bool dp_writer_check(struct dp_writer *w, const struct dp_event *event, struct dp_checked *ret)
 {
-	if (len > sizeof(ret->copy))
+	const struct dp_writer_class *class = known_class(w, event->probe);
+	if (!class || event->len > sizeof(ret->copy))
 		return false;
-	if (len)
-		memcpy(ret->copy, payload, len);
+	if (event->len)
+		memcpy(ret->copy, event->payload, event->len);
 	ret->payload = ret->copy;
-	ret->len = dp_fields_payload_length(fields, ret->copy, len);
+	ret->len = dp_decoder_length(&class->decoder, ret->copy, event->len);
 	if (ret->len == SIZE_MAX)
 		return false;
-	if (has_limits(fields) && dp_fields_max_payload(fields) <= sizeof(ret->shorter)) {
-		ret->len = shorten(fields, ret->copy, ret->len, ret->shorter);
+	if (class->has_limits) {
+		ret->len = shorten(&class->decoder, ret->copy, ret->len, ret->shorter);
 		ret->payload = ret->shorter;
 	}
 	return true;
@@ -83,17 +100,15 @@ bool dp_writer_check(const struct dp_fields *fields, const uint8_t *payload, siz
 
 size_t dp_writer_fixed(const struct dp_fields *fields)
 {
-	for (size_t i = 0; i < fields->n; i++)
-		if (fields->field[i].type == DP_TYPE_STRING || fields->field[i].type == DP_TYPE_BACKTRACE)
-			return SIZE_MAX;
-	return dp_fields_max_payload(fields);
+	struct dp_decoder d;
+	dp_decoder_init(&d, fields);
+	return d.fixed;
 }
 
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
 {
 	struct dp_checked checked;
-	if (w->error || event->probe >= w->n ||
-	    !dp_writer_check(w->classes[event->probe].fields, event->payload, event->len, &checked))
+	if (w->error || event->probe >= w->n || !dp_writer_check(w, event, &checked))
 		return;
 	struct dp_event e = *event;
 	e.payload = checked.payload;
@@ -109,6 +124,8 @@ void dp_writer_batch(struct dp_writer *w, const struct dp_event_batch *batch)
 
 void dp_writer_class(struct dp_writer *w, unsigned i)
 {
+	if (w->known)
+		w->known[i] = (struct dp_writer_class){0};
 	if (!w->error && w->ops->known)
 		w->ops->known(w, i);
 }
@@ -141,6 +158,7 @@ struct dp_error *dp_writer_close(struct dp_writer *w)
 		w->ops->flush(w);
 	w->ops->fini(w);
 	struct dp_error *err = w->error;
+	free(w->known);
 	free(w);
 	return err;
 }

@@ -24,16 +24,28 @@ struct dp_writer {
 	const struct dp_event_class *classes;
 	size_t n;
 	struct dp_error *error; /* the first one; nothing is written after it */
+	struct dp_writer_class *known; /* of each class, from its first event on; NULL before the first of all */
 };
+
+/* What the events of a class have in common. */
+struct dp_writer_class {
+	struct dp_decoder decoder; /* .fields is NULL before the first event */
+	bool has_limits;           /* a field may have to be cut */
+};
+/* During `event`: how the payload is decoded. */
+static inline const struct dp_decoder *dp_writer_decoder(const struct dp_writer *w, const struct dp_event *e)
+{
+	return &w->known[e->probe].decoder;
+}
 
 struct dp_checked {
 	const uint8_t *payload; /* in one of the copies */
 	size_t len;
 	uint8_t copy[DP_RECORD_MAX], shorter[DP_RECORD_MAX];
 };
-/* False if the payload does not fit the fields. */
-bool dp_writer_check(const struct dp_fields *fields, const uint8_t *payload, size_t len, struct dp_checked *ret);
-/* The length of all payloads of these fields, if that is fixed and no string must be cut; else SIZE_MAX. */
+/* Of an event's payload. False if it does not fit the fields. */
+bool dp_writer_check(struct dp_writer *w, const struct dp_event *event, struct dp_checked *ret);
+/* The length of all payloads of these fields, if that is fixed; else SIZE_MAX. */
 size_t dp_writer_fixed(const struct dp_fields *fields);
 
 /* Keeps `err` if the writer has no error yet; else drops it. */

@@ -110,6 +110,21 @@ struct dp_field_value {
  */
 bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len,
 		      void (*each)(const struct dp_field *field, const struct dp_field_value *value, void *data), void *data);
+/*
+ * The same for many payloads of one table: what only depends on the fields is worked out once. Valid while the table does not
+ * change; owns nothing.
+ */
+struct dp_decoder {
+	const struct dp_fields *fields;
+	uint64_t may_fault; /* bit i: field i may be unreadable */
+	size_t fixed;       /* bytes of every payload, or SIZE_MAX: a field's length varies */
+	bool masked;        /* a payload starts with the mask */
+};
+void dp_decoder_init(struct dp_decoder *d, const struct dp_fields *fields);
+bool dp_decoder_run(const struct dp_decoder *d, const uint8_t *payload, size_t len,
+                    void (*each)(const struct dp_field *field, const struct dp_field_value *value, void *data), void *data);
+/* As dp_fields_payload_length(). */
+size_t dp_decoder_length(const struct dp_decoder *d, const uint8_t *payload, size_t len);
 /* Number of bytes of `payload` that the fields use, SIZE_MAX if it is damaged. The rest is padding. */
 size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *payload, size_t len);
 

@@ -29,7 +29,12 @@ static const uint8_t *take(struct cursor *c, size_t n)
 static uint64_t load(const uint8_t *bytes, size_t n)
 {
 	uint64_t u = 0;
-	memcpy(&u, bytes, n);
+	if (n == sizeof(u)) /* the most common; with a constant size it is a plain load */
+		memcpy(&u, bytes, sizeof(u));
+	else if (n == sizeof(uint32_t))
+		memcpy(&u, bytes, sizeof(uint32_t));
+	else
+		memcpy(&u, bytes, n);
 	return u;
 }
 
@@ -100,18 +105,18 @@ static bool decode_field(const struct dp_field *f, struct cursor *c, struct dp_f
 	return false;
 }
 
-static bool walk(const struct dp_fields *fields, struct cursor *c, each_fn *each, void *data)
+static bool walk(const struct dp_decoder *d, struct cursor *c, each_fn *each, void *data)
 {
 	uint64_t mask = 0;
-	if (dp_fields_may_fault(fields)) {
+	if (d->masked) {
 		const uint8_t *bytes = take(c, DP_MASK_BYTES);
 		if (!bytes)
 			return false;
-		mask = load(bytes, DP_MASK_BYTES);
+		mask = load(bytes, DP_MASK_BYTES) & d->may_fault;
 	}
-	for (size_t i = 0; i < fields->n; i++) {
-		const struct dp_field *f = &fields->field[i];
-		struct dp_field_value v = {.unreadable = dp_field_may_fault(f) && i < 64 && (mask >> i & 1)};
+	for (size_t i = 0; i < d->fields->n; i++) {
+		const struct dp_field *f = &d->fields->field[i];
+		struct dp_field_value v = {.unreadable = i < 64 && (mask >> i & 1)};
 		if (!decode_field(f, c, &v))
 			return false;
 		if (each)
@@ -120,14 +125,50 @@ static bool walk(const struct dp_fields *fields, struct cursor *c, each_fn *each
 	return true;
 }
 
-bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len, each_fn *each, void *data)
+static bool varies(const struct dp_field *f)
+{
+	return f->type == DP_TYPE_STRING || f->type == DP_TYPE_BACKTRACE ||
+	       (f->type != DP_TYPE_BYTES && f->size > sizeof(uint64_t));
+}
+
+void dp_decoder_init(struct dp_decoder *d, const struct dp_fields *fields)
+{
+	*d = (struct dp_decoder){.fields = fields};
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct dp_field *f = &fields->field[i];
+		const bool may_fault = dp_field_may_fault(f);
+		d->masked |= may_fault;
+		d->may_fault |= i < 64 ? (uint64_t)may_fault << i : 0;
+		d->fixed = varies(f) || d->fixed == SIZE_MAX ? SIZE_MAX : d->fixed + f->size;
+	}
+	if (d->masked && d->fixed != SIZE_MAX)
+		d->fixed += DP_MASK_BYTES;
+}
+
+bool dp_decoder_run(const struct dp_decoder *d, const uint8_t *payload, size_t len, each_fn *each, void *data)
 {
 	struct cursor c = {payload, len};
-	return walk(fields, &c, each, data);
+	return walk(d, &c, each, data);
+}
+
+size_t dp_decoder_length(const struct dp_decoder *d, const uint8_t *payload, size_t len)
+{
+	struct cursor c = {payload, len};
+	if (d->fixed != SIZE_MAX)
+		return d->fixed <= len ? d->fixed : SIZE_MAX;
+	return walk(d, &c, NULL, NULL) ? len - c.left : SIZE_MAX;
+}
+
+bool dp_fields_decode(const struct dp_fields *fields, const uint8_t *payload, size_t len, each_fn *each, void *data)
+{
+	struct dp_decoder d;
+	dp_decoder_init(&d, fields);
+	return dp_decoder_run(&d, payload, len, each, data);
 }
 
 size_t dp_fields_payload_length(const struct dp_fields *fields, const uint8_t *payload, size_t len)
 {
-	struct cursor c = {payload, len};
-	return walk(fields, &c, NULL, NULL) ? len - c.left : SIZE_MAX;
+	struct dp_decoder d;
+	dp_decoder_init(&d, fields);
+	return dp_decoder_length(&d, payload, len);
 }

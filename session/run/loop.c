@@ -35,6 +35,18 @@ bool dp_run_has_all(const struct dp_run *run)
 	return run->trace->hits && run->recorded >= run->trace->hits;
 }
 
+/* The target can overwrite the rings. */
+static bool is_damaged(struct dp_run *run, const struct dp_hit *hit)
+{
+	const struct dp_fields *fields = &run->trace->probe[hit->probe].fields;
+	if (!run->decoder && !(run->decoder = calloc(run->trace->nprobes, sizeof(*run->decoder))))
+		return dp_fields_payload_length(fields, hit->payload, hit->len) == SIZE_MAX;
+	struct dp_decoder *d = &run->decoder[hit->probe];
+	if (!d->fields)
+		dp_decoder_init(d, fields);
+	return dp_decoder_length(d, hit->payload, hit->len) == SIZE_MAX;
+}
+
 static void on_hit(const struct dp_hit *hit, void *data)
 {
 	struct dp_run *run = data;
@@ -47,8 +59,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		s->place[hit->probe].unshown++;
 		return;
 	}
-	/* The target can overwrite the rings: a record that does not decode is counted, not shown. */
-	if (dp_fields_payload_length(&run->trace->probe[hit->probe].fields, hit->payload, hit->len) == SIZE_MAX) {
+	if (is_damaged(run, hit)) { /* counted, not shown */
 		s->place[hit->probe].damaged++;
 		return;
 	}
@@ -196,9 +207,11 @@ static void on_note(const char *text, void *data)
 	dp_run_note(run, text);
 }
 
-static void on_known(unsigned probe, void *data)
+void dp_run_fields_known(unsigned probe, void *data)
 {
 	struct dp_run *run = data;
+	if (run->decoder)
+		run->decoder[probe] = (struct dp_decoder){0};
 	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
 }
 
@@ -220,7 +233,7 @@ static bool is_survived(const struct dp_run *run, struct dp_session *s)
 static const char *watch_all(struct dp_run *run)
 {
 	const char *why = "target exited";
-	const struct dp_pending_calls calls = {.drain = drain_target, .note = on_note, .known = on_known, .data = run};
+	const struct dp_pending_calls calls = {.drain = drain_target, .note = on_note, .known = dp_run_fields_known, .data = run};
 	size_t alive = 0;
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
 		struct dp_session *s = run->session[run->current];

@@ -34,6 +34,7 @@ void dp_run_fini(struct dp_run *run)
 	free(run->lttng_session);
 	dp_snapshots_fini(run);
 	dp_rows_fini(run);
+	free(run->decoder);
 	dp_expansion_fini(&run->expanded);
 }
 

@@ -44,6 +44,7 @@ struct dp_run {
 	struct dp_lttng *lttng;
 	struct dp_snapshots *snapshots; /* snapshots.h */
 	struct dp_rows *rows;           /* rows.h */
+	struct dp_decoder *decoder;     /* of each probe's hits; .fields is NULL before the first (loop.c) */
 	char *lttng_session;            /* the user's current one */
 	const char *supersedes; /* name of the resident probe that the only probe of this run replaces, or NULL (keep.c) */
 };
@@ -96,6 +97,8 @@ void dp_run_note_losses(struct dp_run *run);
 void dp_run_note_losses_of(const struct dp_run *run, struct dp_session *s);
 /* The sum of lost hits, as last read. */
 uint64_t dp_run_lost(const struct dp_run *run);
+/* The fields of a probe are known now. `run` is a struct dp_run. */
+void dp_run_fields_known(unsigned probe, void *run);
 /* Passes the caller a line that goes between the events. */
 void dp_run_note(const struct dp_run *run, const char *text);
 

@@ -269,17 +269,11 @@ static bool is_unready(const struct dp_run *run, const struct dp_exec_caught *ca
 	return caught->late && !run->resolved && !run->starts->all;
 }
 
-static void on_known(unsigned probe, void *data)
-{
-	const struct dp_run *run = data;
-	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
-}
-
 static struct dp_error *arm(struct dp_run *run, struct dp_session *s)
 {
 	DP_TRY(dp_session_resolve(s));
 	if (s->partial)
-		dp_session_scope_late(s, on_known, run);
+		dp_session_scope_late(s, dp_run_fields_known, run);
 	else
 		DP_TRY(dp_session_scope(s));
 	DP_TRY(dp_snapshots_admit(run, s));
