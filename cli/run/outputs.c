@@ -138,8 +138,17 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	return NULL;
 }
 
+void dp_outputs_round(struct dp_outputs *o)
+{
+	/* Its error is reported by the next flush. */
+	if (o->live && (o->outlet || o->to_stderr))
+		dp_error_destroy(dp_writer_flush(o->live));
+}
+
 size_t dp_outputs_settle(struct dp_outputs *o)
 {
+	if (o->live)
+		dp_error_destroy(dp_writer_flush(o->live));
 	return o->outlet ? dp_outlet_settle(o->outlet) : 0;
 }
 

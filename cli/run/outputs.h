@@ -37,6 +37,9 @@ void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch);
 void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
+/* Call it when all events of a round are written: a terminal or a pipe gets them now, a file when they are many, or at a flush.
+ */
+void dp_outputs_round(struct dp_outputs *o);
 /* Writes the buffered rest of the live view; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. */

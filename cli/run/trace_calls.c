@@ -45,7 +45,9 @@ static struct dp_error *on_flush(uint64_t lost, void *data)
 
 static void on_round(void *data)
 {
-	dp_aggs_round(data);
+	struct dp_trace *t = data;
+	dp_outputs_round(&t->out);
+	dp_aggs_round(t);
 }
 
 static bool on_interrupted(bool leaving, void *data)

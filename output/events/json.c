@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NDJSON (docs/json.md): a header line, then a line per event. */
 #include "output/events/frames.h"
+#include "output/events/lines.h"
 #include "output/events/message.h"
 #include "output/events/writer.h"
 #include "output/format/put.h"
@@ -12,19 +13,23 @@ enum { JSON_VERSION = 1 };
 
 struct json {
 	struct dp_writer base;
-	FILE *to;
-	struct dp_buf line, unreadable, absent;
-	struct dp_image *image; /* of the event being written */
+	struct dp_lines lines;
+	struct dp_stamp stamp;
+	struct dp_heads heads;    /* all from the thread to the first field */
+	struct dp_pieces *pieces; /* of each class: keys of fields */
+	struct dp_buf unreadable, absent, message;
+	/* Of the event being written. */
+	struct dp_image *image;
+	const struct dp_event_class *class;
+	const struct dp_pieces *piece;
 };
 
+/* A line that is no event: the reader gets it with the next flush of the stream. */
 static void print(struct json *j)
 {
-	dp_put_str(&j->line, "\n");
-	if (j->line.failed || j->unreadable.failed || j->absent.failed)
-		dp_writer_fail(&j->base, dp_error_nomem());
-	else if (fwrite(j->line.data, 1, j->line.len, j->to) != j->line.len)
-		dp_writer_fail(&j->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
-	j->line.len = 0;
+	dp_put_str(&j->lines.b, "\n");
+	dp_lines_end(&j->lines, &j->base);
+	dp_lines_pass_on(&j->lines, &j->base);
 }
 
 /* ,"key":  (or {"key": for the first one) */
@@ -122,7 +127,7 @@ static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 
 static void put_header(struct json *j)
 {
-	struct dp_buf *b = &j->line;
+	struct dp_buf *b = &j->lines.b;
 	dp_put_str(b, "{\"type\":\"header\",\"version\":");
 	dp_put_dec(b, JSON_VERSION);
 	dp_put_str(b, ",\"generator\":\"dynprobe\",\"clock\":{\"name\":\"monotonic\",\"offset_ns\":");
@@ -207,8 +212,9 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 
 static void put_value(struct json *j, const struct dp_field *field, const struct dp_field_value *v)
 {
-	struct dp_buf *b = &j->line;
-	if (put_special(b, field, v))
+	struct dp_buf *b = &j->lines.b;
+	const bool plain = !field->names && field->display == DP_DISPLAY_NUMBER;
+	if (!plain && put_special(b, field, v))
 		return;
 	switch (field->type) {
 	case DP_TYPE_INT:
@@ -242,23 +248,29 @@ static void put_value(struct json *j, const struct dp_field *field, const struct
 	}
 }
 
+/* For the lists at the line's end. */
+static void note_missing(struct json *j, const struct dp_field *field)
+{
+	if (field->source == DP_SRC_NONE && field->absent) {
+		put_key(&j->absent, j->absent.len ? "," : "", field->name);
+		dp_put_json_str(&j->absent, field->absent);
+	} else {
+		dp_put_str(&j->unreadable, j->unreadable.len ? "," : "");
+		dp_put_json_str(&j->unreadable, field->name);
+	}
+	j->lines.b.failed |= j->absent.failed || j->unreadable.failed;
+}
+
 static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct json *j = data;
-	bool first = j->line.data[j->line.len - 1] == '{';
-	put_key(&j->line, first ? "" : ",", field->name);
+	dp_pieces_put(j->piece, (size_t)(field - j->class->fields->field), &j->lines.b);
 	if (!v->unreadable) {
 		put_value(j, field, v);
 		return;
 	}
-	dp_put_str(&j->line, "null");
-	if (field->source == DP_SRC_NONE && field->absent) {
-		put_key(&j->absent, j->absent.len ? "," : "", field->name);
-		dp_put_json_str(&j->absent, field->absent);
-		return;
-	}
-	dp_put_str(&j->unreadable, j->unreadable.len ? "," : "");
-	dp_put_json_str(&j->unreadable, field->name);
+	dp_put_str(&j->lines.b, "null");
+	note_missing(j, field);
 }
 
 static void put_integer(struct dp_buf *b, const char *key, int64_t v)
@@ -267,90 +279,143 @@ static void put_integer(struct dp_buf *b, const char *key, int64_t v)
 	dp_put_signed(b, v);
 }
 
-static void put_message(struct json *j, const struct dp_event_class *class, const struct dp_event *e)
+static void put_times(struct json *j, uint64_t mono)
 {
-	struct dp_buf message;
-	dp_buf_init(&message);
-	dp_put_message(&message, class, e);
-	put_key(&j->line, ",", "message");
-	dp_put_json(&j->line, dp_buf_str(&message), message.len);
-	j->line.failed |= message.failed;
-	dp_buf_fini(&message);
+	const uint64_t ns[] = {mono + (uint64_t)dp_clock_offset(), mono};
+	static const char *const key[] = {"{\"type\":\"event\",\"ts\":", ",\"mono\":"};
+	const bool early = (int64_t)ns[0] < DP_NS_PER_SECOND || (int64_t)ns[1] < DP_NS_PER_SECOND;
+	if (dp_stamp_put(&j->stamp, ns, &j->lines.b))
+		return;
+	dp_stamp_clear(&j->stamp);
+	for (size_t i = 0; i < 2; i++) {
+		struct dp_buf *b = early ? &j->lines.b : &j->stamp.text;
+		dp_put_str(b, key[i]);
+		dp_put_signed(b, (int64_t)ns[i] / (early ? 1 : DP_NS_PER_SECOND));
+		if (!early)
+			dp_stamp_add(&j->stamp, ns[i]);
+	}
+	dp_stamp_put(&j->stamp, ns, &j->lines.b);
+}
+
+static void put_head(struct dp_buf *b, const struct dp_event *e, const void *data)
+{
+	const struct dp_event_class *class = data;
+	put_integer(b, "pid", e->pid);
+	put_integer(b, "tid", e->tid);
+	if (e->inner_pid && e->inner_pid != e->pid)
+		put_integer(b, "inner_pid", e->inner_pid);
+	if (e->inner_tid && e->inner_tid != e->tid)
+		put_integer(b, "inner_tid", e->inner_tid);
+	put_key(b, ",", "comm");
+	dp_put_json_str(b, e->comm ? e->comm : "");
+	put_key(b, ",", "probe");
+	dp_put_json_str(b, class->name);
+	put_title(b, class);
+	dp_put_str(b, ",\"fields\":{");
+}
+
+static bool make_pieces(struct dp_pieces *p, const struct dp_fields *fields)
+{
+	if (!dp_pieces_begin(p, fields->n + 1))
+		return false;
+	for (size_t i = 0; i < fields->n; i++) {
+		put_key(&p->text, i ? "," : "", fields->field[i].name);
+		dp_pieces_end(p);
+	}
+	return !p->text.failed;
+}
+
+static const struct dp_pieces *pieces_of(struct json *j, unsigned probe)
+{
+	struct dp_pieces *p = &j->pieces[probe];
+	if (p->end || make_pieces(p, j->base.classes[probe].fields))
+		return p;
+	dp_pieces_fini(p);
+	dp_writer_fail(&j->base, dp_error_nomem());
+	return NULL;
+}
+
+static void put_message(struct json *j, const struct dp_event *e)
+{
+	j->message.len = 0;
+	dp_put_message(&j->message, j->class, dp_writer_decoder(&j->base, e), e);
+	put_key(&j->lines.b, ",", "message");
+	dp_put_json(&j->lines.b, dp_buf_str(&j->message), j->message.len);
+	j->lines.b.failed |= j->message.failed;
+}
+
+/* ,"key":[...] or {...}, and empties the list. */
+static void put_list(struct json *j, const char *key, const char *brackets, struct dp_buf *list)
+{
+	if (list->len) {
+		put_key(&j->lines.b, ",", key);
+		dp_buf_put(&j->lines.b, &brackets[0], 1);
+		dp_buf_put(&j->lines.b, list->data, list->len);
+		dp_buf_put(&j->lines.b, &brackets[1], 1);
+	}
+	list->len = 0;
 }
 
 static void json_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct json *j = (struct json *)w;
-	const struct dp_event_class *class = &w->classes[e->probe];
-	dp_put_str(&j->line, "{\"type\":\"event\"");
-	put_integer(&j->line, "ts", (int64_t)e->ns + dp_clock_offset());
-	put_integer(&j->line, "mono", (int64_t)e->ns);
-	put_integer(&j->line, "pid", e->pid);
-	put_integer(&j->line, "tid", e->tid);
-	if (e->inner_pid && e->inner_pid != e->pid)
-		put_integer(&j->line, "inner_pid", e->inner_pid);
-	if (e->inner_tid && e->inner_tid != e->tid)
-		put_integer(&j->line, "inner_tid", e->inner_tid);
-	put_key(&j->line, ",", "comm");
-	dp_put_json_str(&j->line, e->comm ? e->comm : "");
-	put_key(&j->line, ",", "probe");
-	dp_put_json_str(&j->line, class->name);
-	put_title(&j->line, class);
-	dp_put_str(&j->line, ",\"fields\":{");
+	struct dp_buf *b = &j->lines.b;
+	j->class = &w->classes[e->probe];
 	j->image = e->image;
-	j->unreadable.len = j->absent.len = 0;
-	if (!j->line.failed)
-		dp_fields_decode(class->fields, e->payload, e->len, put_field, j);
-	dp_put_str(&j->line, "}");
-	if (class->form)
-		put_message(j, class, e);
-	if (j->unreadable.len) {
-		put_key(&j->line, ",", "unreadable");
-		dp_put_str(&j->line, "[");
-		dp_buf_put(&j->line, j->unreadable.data, j->unreadable.len);
-		dp_put_str(&j->line, "]");
+	j->piece = pieces_of(j, e->probe);
+	if (!j->piece)
+		return;
+	put_times(j, e->ns);
+	dp_heads_put(&j->heads, e, put_head, j->class, b);
+	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, j);
+	dp_put_str(b, "}");
+	if (j->class->form)
+		put_message(j, e);
+	if (j->unreadable.len || j->absent.len) {
+		put_list(j, "unreadable", "[]", &j->unreadable);
+		put_list(j, "absent", "{}", &j->absent);
 	}
-	if (j->absent.len) {
-		put_key(&j->line, ",", "absent");
-		dp_put_str(&j->line, "{");
-		dp_buf_put(&j->line, j->absent.data, j->absent.len);
-		dp_put_str(&j->line, "}");
-	}
-	dp_put_str(&j->line, "}");
-	print(j);
+	dp_put_str(b, "}\n");
+	dp_lines_end(&j->lines, w);
 }
 
 static void json_note(struct dp_writer *w, const char *text)
 {
 	struct json *j = (struct json *)w;
-	put_key(&j->line, "{\"type\":\"note\",", "text");
-	dp_put_json_str(&j->line, text);
-	dp_put_str(&j->line, "}");
+	put_key(&j->lines.b, "{\"type\":\"note\",", "text");
+	dp_put_json_str(&j->lines.b, text);
+	dp_put_str(&j->lines.b, "}");
 	print(j);
 }
 
 static void json_known(struct dp_writer *w, unsigned i)
 {
 	struct json *j = (struct json *)w;
-	dp_put_str(&j->line, "{\"type\":\"probe\",\"probe\":");
-	put_class(&j->line, &w->classes[i]);
-	dp_put_str(&j->line, "}");
+	dp_pieces_fini(&j->pieces[i]);
+	dp_heads_clear(&j->heads);
+	dp_put_str(&j->lines.b, "{\"type\":\"probe\",\"probe\":");
+	put_class(&j->lines.b, &w->classes[i]);
+	dp_put_str(&j->lines.b, "}");
 	print(j);
 }
 
 static void json_flush(struct dp_writer *w)
 {
-	struct json *j = (struct json *)w;
-	if (fflush(j->to))
-		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+	dp_lines_flush(&((struct json *)w)->lines, w);
 }
 
 static void json_fini(struct dp_writer *w)
 {
 	struct json *j = (struct json *)w;
-	dp_buf_fini(&j->line);
+	for (size_t i = 0; i < w->n; i++)
+		dp_pieces_fini(&j->pieces[i]);
+	free(j->pieces);
+	dp_heads_fini(&j->heads);
+	dp_lines_fini(&j->lines);
+	dp_stamp_fini(&j->stamp);
 	dp_buf_fini(&j->unreadable);
 	dp_buf_fini(&j->absent);
+	dp_buf_fini(&j->message);
 }
 
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
@@ -358,10 +423,15 @@ struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *cl
 	static const struct dp_writer_ops ops = {
 	        .event = json_event, .known = json_known, .note = json_note, .flush = json_flush, .fini = json_fini};
 	struct json *j = calloc(1, sizeof(*j));
-	if (!j)
+	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
+	if (!j || !pieces) {
+		free(j);
+		free(pieces);
 		return dp_error_nomem();
+	}
 	j->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
-	j->to = to;
+	j->pieces = pieces;
+	dp_lines_init(&j->lines, to);
 	put_header(j);
 	*ret = &j->base;
 	return NULL;

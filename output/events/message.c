@@ -86,12 +86,12 @@ static void put_argument(struct dp_buf *b, const struct dp_conversion *c, const 
 	}
 }
 
-void dp_put_message(struct dp_buf *b, const struct dp_event_class *class, const struct dp_event *e)
+void dp_put_message(struct dp_buf *b, const struct dp_event_class *class, const struct dp_decoder *d, const struct dp_event *e)
 {
 	struct values v = {.class = class};
 	struct dp_conversion c;
 	size_t k = 0;
-	dp_fields_decode(class->fields, e->payload, e->len, remember, &v);
+	dp_decoder_run(d, e->payload, e->len, remember, &v);
 	for (const char *p = class->form->format; *p; p++) {
 		if (*p != '%') {
 			dp_buf_put(b, p, 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Live text: a line per event, with backtraces on indented lines below it. */
 #include "output/events/frames.h"
+#include "output/events/lines.h"
 #include "output/events/message.h"
 #include "output/events/writer.h"
 #include "output/format/put.h"
@@ -11,25 +12,26 @@
 
 struct text {
 	struct dp_writer base;
-	FILE *to;
+	struct dp_lines lines;
 	bool color;
 	pid_t pid;      /* of the first event */
 	bool many;      /* events of several processes have been seen */
-	int64_t second; /* that `hms` shows */
-	char hms[16];
-	struct dp_buf line, below;
-	struct dp_image *image; /* of the event being written */
+	struct dp_stamp stamp;
+	struct dp_heads heads;    /* threads and names */
+	struct dp_pieces *pieces; /* of each class: names of fields */
+	struct dp_buf below, message;
+	/* Of the event being written. */
+	struct dp_image *image;
 	const struct dp_event_class *class;
+	const struct dp_pieces *piece;
 };
-
-enum { NS_PER_SECOND = 1000000000 };
 
 #define DIM   "\033[2m"
 #define NAME  "\033[1;36m"
 #define RED   "\033[31m"
 #define RESET "\033[0m"
 
-static void put_colored(struct text *t, struct dp_buf *b, const char *color, const char *s)
+static void put_colored(const struct text *t, struct dp_buf *b, const char *color, const char *s)
 {
 	if (t->color)
 		dp_put_str(b, color);
@@ -41,32 +43,70 @@ static void put_colored(struct text *t, struct dp_buf *b, const char *color, con
 /* The time of day; calls localtime_r() once per second of events. */
 static void put_time(struct text *t, uint64_t monotonic)
 {
-	char text[32];
-	int64_t wall = (int64_t)monotonic + dp_clock_offset(), second = wall / NS_PER_SECOND;
+	const uint64_t wall = monotonic + (uint64_t)dp_clock_offset();
+	const time_t second = (time_t)(wall / DP_NS_PER_SECOND);
+	char hms[16] = "";
 	struct tm tm;
-	time_t at = second;
-	if ((second != t->second || !t->hms[0]) && localtime_r(&at, &tm)) {
-		strftime(t->hms, sizeof(t->hms), "%H:%M:%S", &tm);
-		t->second = second;
-	}
-	snprintf(text, sizeof(text), "%s.%09d", t->hms, abs((int)(wall % NS_PER_SECOND)));
-	put_colored(t, &t->line, DIM, text);
+	if (dp_stamp_put(&t->stamp, &wall, &t->lines.b))
+		return;
+	if (localtime_r(&second, &tm))
+		strftime(hms, sizeof(hms), "%H:%M:%S", &tm);
+	dp_stamp_clear(&t->stamp);
+	dp_put_str(&t->stamp.text, t->color ? DIM : "");
+	dp_put_str(&t->stamp.text, hms);
+	dp_put_str(&t->stamp.text, ".");
+	dp_stamp_add(&t->stamp, wall);
+	dp_put_str(&t->stamp.text, t->color ? RESET : "");
+	dp_stamp_put(&t->stamp, &wall, &t->lines.b);
 }
 
-static void put_thread(struct text *t, const struct dp_event *e)
+static void put_head(struct dp_buf *b, const struct dp_event *e, const void *data)
+{
+	const struct text *t = data;
+	dp_put_str(b, " ");
+	dp_put_visible(b, e->comm ? e->comm : "", e->comm ? strlen(e->comm) : 0, 0);
+	dp_put_str(b, "[");
+	if (t->many) {
+		dp_put_signed(b, e->pid);
+		dp_put_str(b, "/");
+	}
+	dp_put_signed(b, e->tid);
+	dp_put_str(b, "] ");
+	put_colored(t, b, NAME, t->class->title ? t->class->title : t->class->name);
+	dp_put_str(b, t->class->fields->n || t->class->form ? ":" : "");
+}
+
+static void note_process(struct text *t, pid_t pid)
 {
 	if (!t->pid)
-		t->pid = e->pid;
-	t->many |= t->pid != e->pid;
-	dp_put_str(&t->line, " ");
-	dp_put_visible(&t->line, e->comm ? e->comm : "", e->comm ? strlen(e->comm) : 0, 0);
-	dp_put_str(&t->line, "[");
-	if (t->many) {
-		dp_put_signed(&t->line, e->pid);
-		dp_put_str(&t->line, "/");
+		t->pid = pid;
+	if (t->many || t->pid == pid)
+		return;
+	t->many = true;
+	dp_heads_clear(&t->heads);
+}
+
+static bool make_pieces(struct dp_pieces *p, const struct dp_fields *fields)
+{
+	if (!dp_pieces_begin(p, fields->n + 1))
+		return false;
+	for (size_t i = 0; i < fields->n; i++) {
+		dp_put_str(&p->text, " ");
+		dp_put_str(&p->text, fields->field[i].label ? fields->field[i].label : fields->field[i].name);
+		dp_put_str(&p->text, "=");
+		dp_pieces_end(p);
 	}
-	dp_put_signed(&t->line, e->tid);
-	dp_put_str(&t->line, "] ");
+	return !p->text.failed;
+}
+
+static const struct dp_pieces *pieces_of(struct text *t, unsigned probe)
+{
+	struct dp_pieces *p = &t->pieces[probe];
+	if (p->end || make_pieces(p, t->base.classes[probe].fields))
+		return p;
+	dp_pieces_fini(p);
+	dp_writer_fail(&t->base, dp_error_nomem());
+	return NULL;
 }
 
 static void put_string(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
@@ -111,21 +151,20 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 }
 
 /* Says why there is no value. */
-static void put_none(struct text *t, const struct dp_field *field)
+static void put_none(const struct text *t, struct dp_buf *b, const struct dp_field *field)
 {
 	const bool absent = field->source == DP_SRC_NONE && field->absent;
-	if (t->color)
-		dp_put_str(&t->line, RED);
-	dp_put_str(&t->line, "<");
-	dp_put_str(&t->line, absent ? field->absent : "unreadable");
-	dp_put_str(&t->line, ">");
-	if (t->color)
-		dp_put_str(&t->line, RESET);
+	dp_put_str(b, t->color ? RED : "");
+	dp_put_str(b, "<");
+	dp_put_str(b, absent ? field->absent : "unreadable");
+	dp_put_str(b, ">");
+	dp_put_str(b, t->color ? RESET : "");
 }
 
 static void put_value(struct dp_buf *b, const struct dp_field *field, const struct dp_field_value *v)
 {
-	if (put_special(b, field, v))
+	const bool plain = !field->names && field->display == DP_DISPLAY_NUMBER;
+	if (!plain && put_special(b, field, v))
 		return;
 	if (field->type == DP_TYPE_STRING)
 		put_string(b, field, v);
@@ -155,95 +194,107 @@ static void put_cut(struct text *t, const struct dp_field *field, const struct d
 static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct text *t = data;
+	struct dp_buf *b = &t->lines.b;
 	if (field->type == DP_TYPE_BACKTRACE) {
 		dp_frames_each(t->image, v, true, put_frame, t);
 		put_cut(t, field, v);
 		return;
 	}
-	if (dp_message_has(t->class, field))
+	if (t->class->form && dp_message_has(t->class, field))
 		return;
-	dp_put_str(&t->line, " ");
-	dp_put_str(&t->line, field->label ? field->label : field->name);
-	dp_put_str(&t->line, "=");
+	dp_pieces_put(t->piece, (size_t)(field - t->class->fields->field), b);
 	if (v->unreadable)
-		put_none(t, field);
+		put_none(t, b, field);
 	else
-		put_value(&t->line, field, v);
-}
-
-static void print(struct text *t, struct dp_buf *b)
-{
-	if (b->failed)
-		dp_writer_fail(&t->base, dp_error_nomem());
-	else if (fwrite(dp_buf_str(b), 1, b->len, t->to) != b->len)
-		dp_writer_fail(&t->base, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
-	b->len = 0;
+		put_value(b, field, v);
 }
 
 /* Escapes the whole message, so strings of the program are escaped too. */
 static void put_message(struct text *t, const struct dp_event *e)
 {
-	struct dp_buf message;
-	dp_buf_init(&message);
-	dp_put_message(&message, t->class, e);
-	dp_put_str(&t->line, " ");
-	dp_put_visible(&t->line, dp_buf_str(&message), message.len, 0);
-	t->line.failed |= message.failed;
-	dp_buf_fini(&message);
+	struct dp_buf *b = &t->lines.b;
+	t->message.len = 0;
+	dp_put_message(&t->message, t->class, dp_writer_decoder(&t->base, e), e);
+	dp_put_str(b, " ");
+	dp_put_visible(b, dp_buf_str(&t->message), t->message.len, 0);
+	b->failed |= t->message.failed;
 }
 
 static void text_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct text *t = (struct text *)w;
-	const struct dp_event_class *class = &w->classes[e->probe];
-	put_time(t, e->ns);
-	put_thread(t, e);
-	put_colored(t, &t->line, NAME, class->title ? class->title : class->name);
-	dp_put_str(&t->line, class->fields->n || class->form ? ":" : "");
+	struct dp_buf *b = &t->lines.b;
 	t->image = e->image;
-	t->class = class;
-	if (class->form)
+	t->class = &w->classes[e->probe];
+	t->piece = pieces_of(t, e->probe);
+	if (!t->piece)
+		return;
+	note_process(t, e->pid);
+	put_time(t, e->ns);
+	dp_heads_put(&t->heads, e, put_head, t, b);
+	if (t->class->form)
 		put_message(t, e);
-	dp_fields_decode(class->fields, e->payload, e->len, put_field, t);
-	dp_put_str(&t->line, "\n");
-	print(t, &t->line);
-	print(t, &t->below);
+	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, t);
+	dp_put_str(b, "\n");
+	dp_buf_put(b, t->below.data, t->below.len);
+	b->failed |= t->below.failed;
+	t->below.len = 0;
+	dp_lines_end(&t->lines, w);
+}
+
+static void text_known(struct dp_writer *w, unsigned i)
+{
+	struct text *t = (struct text *)w;
+	dp_pieces_fini(&t->pieces[i]);
+	dp_heads_clear(&t->heads);
 }
 
 static void text_note(struct dp_writer *w, const char *note)
 {
 	struct text *t = (struct text *)w;
-	put_colored(t, &t->line, DIM, "dynprobe:");
-	dp_put_str(&t->line, " ");
-	dp_put_visible(&t->line, note, strlen(note), 0);
-	dp_put_str(&t->line, "\n");
-	print(t, &t->line);
+	struct dp_buf *b = &t->lines.b;
+	put_colored(t, b, DIM, "dynprobe:");
+	dp_put_str(b, " ");
+	dp_put_visible(b, note, strlen(note), 0);
+	dp_put_str(b, "\n");
+	dp_lines_end(&t->lines, w);
+	dp_lines_pass_on(&t->lines, w);
 }
 
 static void text_flush(struct dp_writer *w)
 {
-	struct text *t = (struct text *)w;
-	if (fflush(t->to))
-		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+	dp_lines_flush(&((struct text *)w)->lines, w);
 }
 
 static void text_fini(struct dp_writer *w)
 {
 	struct text *t = (struct text *)w;
-	dp_buf_fini(&t->line);
+	for (size_t i = 0; i < w->n; i++)
+		dp_pieces_fini(&t->pieces[i]);
+	free(t->pieces);
+	dp_heads_fini(&t->heads);
+	dp_stamp_fini(&t->stamp);
+	dp_lines_fini(&t->lines);
 	dp_buf_fini(&t->below);
+	dp_buf_fini(&t->message);
 }
 
 struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n,
                                        struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {.event = text_event, .note = text_note, .flush = text_flush, .fini = text_fini};
+	static const struct dp_writer_ops ops = {
+	        .event = text_event, .known = text_known, .note = text_note, .flush = text_flush, .fini = text_fini};
 	struct text *t = calloc(1, sizeof(*t));
-	if (!t)
+	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
+	if (!t || !pieces) {
+		free(t);
+		free(pieces);
 		return dp_error_nomem();
+	}
 	t->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
-	t->to = to;
+	t->pieces = pieces;
 	t->color = color;
+	dp_lines_init(&t->lines, to);
 	*ret = &t->base;
 	return NULL;
 }
