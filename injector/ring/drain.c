@@ -195,8 +195,33 @@ static void pass_on(struct dp_drain *d, uint32_t lane, dp_hit_fn each, void *dat
 	     data);
 }
 
+/* Up to this time the oldest lane has the oldest hits: the time of the next lane, or the horizon. */
+static uint64_t first_lane_until(const struct dp_drain *d, uint64_t horizon)
+{
+	uint64_t until = horizon;
+
+	for (uint32_t child = 1; child < 3 && child < d->nheap; child++) {
+		const uint64_t key = first_key(d, d->heap[child]);
+		until = key < until ? key : until;
+	}
+	return until;
+}
+
+/* Passes on the hits of one lane. Returns their number. */
+static uint64_t pass_on_lane(struct dp_drain *d, uint32_t lane, uint64_t until, struct dp_hit_sink to)
+{
+	uint64_t n = 0;
+
+	do {
+		pass_on(d, lane, to.each, to.data);
+		dp_lane_pop(&d->lane[lane]);
+		n++;
+	} while (!d->broken && has_item(d, lane, until));
+	return n;
+}
+
 /* Passes on everything queued up to the horizon, by time. Returns the number of hits. */
-static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void *data)
+static uint64_t merge(struct dp_drain *d, uint64_t horizon, struct dp_hit_sink to)
 {
 	uint64_t n = 0;
 
@@ -207,11 +232,10 @@ static uint64_t merge(struct dp_drain *d, uint64_t horizon, dp_hit_fn each, void
 	}
 	for (uint32_t i = d->nheap / 2; i-- > 0;)
 		sift_down(d, i);
-	for (; d->nheap && !d->broken; n++) {
+	while (d->nheap && !d->broken) {
 		uint32_t lane = d->heap[0];
 
-		pass_on(d, lane, each, data);
-		dp_lane_pop(&d->lane[lane]);
+		n += pass_on_lane(d, lane, first_lane_until(d, horizon), to);
 		if (!has_item(d, lane, horizon))
 			d->heap[0] = d->heap[--d->nheap];
 		if (d->nheap)
@@ -287,7 +311,7 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 	look(d, &pass, all, final);
 	do {
 		DP_TRY(collect(d, &pass, &cut));
-		if (merge(d, horizon_of(d, &pass, all, hold), to.each, to.data) == 0) {
+		if (merge(d, horizon_of(d, &pass, all, hold), to) == 0) {
 			if (!hold)
 				break;
 			hold = false; /* if a queue is full: late is better than lost */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP_QUEUE 65536u /* a larger queue is freed when it is empty */
+#define KEEP_QUEUE 65536u /* a larger queue is freed when a pass finds nothing */
 
 struct header {
 	uint32_t size;
@@ -83,22 +83,12 @@ static size_t item_size(size_t len)
 	return sizeof(struct dp_queued_record) + len;
 }
 
-const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane)
+/* Not after each pass: a busy thread needs the same memory again. */
+static void free_queue(struct dp_lane *lane)
 {
-	return lane->start < lane->end ? (const struct dp_queued_record *)(const void *)(lane->queue + lane->start) : NULL;
-}
-
-void dp_lane_pop(struct dp_lane *lane)
-{
-	lane->start += item_size(dp_lane_first(lane)->len);
-	if (lane->start < lane->end)
-		return;
-	lane->start = lane->end = 0;
-	if (lane->size > KEEP_QUEUE) {
-		free(lane->queue);
-		lane->queue = NULL;
-		lane->size = 0;
-	}
+	free(lane->queue);
+	lane->queue = NULL;
+	lane->size = 0;
 }
 
 /* Makes room for an item after the last one; NULL if out of memory. */
@@ -293,8 +283,11 @@ bool dp_lane_inspect(struct dp_lane *lane, const struct dp_collect *pass)
 	lane->head = head;
 	if (head - lane->tail > lane->peak && head - lane->tail <= ring_size(lane))
 		lane->peak = head - lane->tail;
-	if (head == lane->tail)
+	if (head == lane->tail) {
+		if (lane->start == lane->end && lane->size > KEEP_QUEUE)
+			free_queue(lane);
 		return lane->start < lane->end;
+	}
 	if (head % 8 || head - lane->tail > ring_size(lane))
 		recover(lane, head, pass);
 	lane->final = lane->gone && dp_lane_word(lane) == lane->gone;

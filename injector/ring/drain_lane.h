@@ -88,8 +88,17 @@ void dp_lane_consume(struct dp_lane *lane, uint64_t pos);
 void dp_lane_note_pending(struct dp_lane *lane, bool pending, const struct dp_collect *pass);
 
 /* The oldest queued item, or NULL. */
-const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane);
-void dp_lane_pop(struct dp_lane *lane);
+static inline const struct dp_queued_record *dp_lane_first(const struct dp_lane *lane)
+{
+	return lane->start < lane->end ? (const struct dp_queued_record *)(const void *)(lane->queue + lane->start) : NULL;
+}
+
+static inline void dp_lane_pop(struct dp_lane *lane)
+{
+	lane->start += sizeof(struct dp_queued_record) + dp_lane_first(lane)->len;
+	if (lane->start >= lane->end)
+		lane->start = lane->end = 0;
+}
 
 /* The thread of the next records, a dp_thread_word(); false if it is none. */
 bool dp_lane_thread(struct dp_lane *lane, uint64_t thread);
