@@ -233,3 +233,22 @@ Test(json, system_calls_have_a_title_and_errors_by_name)
 	                    "assert b['fields'] == {'retval': -5000}\n");
 	dp_buf_fini(&b);
 }
+
+/* The digits of a second are made once: the next one must not get them. Times below a second have no leading zeros. */
+Test(json, times_are_exact_across_seconds)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
+	struct dp_buf empty = {0};
+	const uint64_t ns[] = {0, 7, 999999999, 1000000000, 1000000001, 1999999999, 2000000000, 1000000001, 12345678901234567};
+	struct out o;
+	open_out(&o, &class, 1);
+	for (size_t i = 0; i < sizeof(ns) / sizeof(*ns); i++) {
+		struct dp_event e = make_event(ns[i], &empty);
+		dp_writer_event(o.w, &e);
+	}
+	close_and_check(&o, "offset = lines[0]['clock']['offset_ns']\n"
+	                    "mono = [0, 7, 999999999, 1000000000, 1000000001, 1999999999, 2000000000, 1000000001, 12345678901234567]\n"
+	                    "assert [e['mono'] for e in lines[1:]] == mono\n"
+	                    "assert [e['ts'] - offset for e in lines[1:]] == mono\n");
+}

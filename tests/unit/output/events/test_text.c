@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#define NS INT64_C(1000000000)
+
 struct out {
 	char *text;
 	size_t size;
@@ -132,6 +134,99 @@ Test(text, process_is_named_once_there_are_several)
 	cr_assert_not_null(strstr(text, " a\\x1bb[200/201] p\n"));
 	cr_assert_not_null(strstr(text, " a\\x1bb[100/201] p\n"));
 	free(text);
+}
+
+/* What threads and classes have in common is made once for each: none may get another's. */
+Test(text, threads_that_take_turns_keep_their_names)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class classes[] = {{"p", "p", &none, NULL, NULL}, {"q", "q", &none, NULL, NULL}};
+	struct dp_buf empty = {0};
+	struct out o;
+	char want[64], *at;
+	open_out(&o, classes, 2, false);
+	for (int i = 0; i < 4000; i++) {
+		struct dp_event e = make_event(1, &empty);
+		e.tid = 1000 + i * 7 % 600;
+		e.probe = (unsigned)i / 3 % 2;
+		e.comm = i < 2000 ? "worker" : "a name that is much longer than the kernel gives";
+		dp_writer_event(o.w, &e);
+	}
+	char *text = at = close_out(&o);
+	for (int i = 0; i < 4000; i++) {
+		snprintf(want, sizeof(want), " %s[%d] %s\n", i < 2000 ? "worker" : "a name that is much longer than the kernel gives",
+		         1000 + i * 7 % 600, i / 3 % 2 ? "q" : "p");
+		cr_assert(!strncmp(after_time(at), want, strlen(want)), "%d: %.100s", i, at);
+		at = strchr(at, '\n') + 1;
+	}
+	cr_assert_eq(*at, '\0');
+	free(text);
+}
+
+Test(text, a_new_second_shows_in_the_time)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
+	struct dp_buf empty = {0};
+	const int64_t midnight = INT64_C(1700006400) * NS; /* 2023-11-15 00:00:00 UTC */
+	const int64_t after[] = {-1, 0, NS - 1, NS, 0, 60 * NS + 7};
+	setenv("TZ", "UTC", 1);
+	tzset();
+	struct out o;
+	open_out(&o, &class, 1, false);
+	for (size_t i = 0; i < sizeof(after) / sizeof(*after); i++) {
+		struct dp_event e = make_event((uint64_t)(midnight + after[i] - dp_clock_offset()), &empty);
+		dp_writer_event(o.w, &e);
+	}
+	char *text = close_out(&o);
+	cr_assert_str_eq(text, "23:59:59.999999999 worker[101] p\n00:00:00.000000000 worker[101] p\n"
+	                       "00:00:00.999999999 worker[101] p\n00:00:01.000000000 worker[101] p\n"
+	                       "00:00:00.000000000 worker[101] p\n00:01:00.000000007 worker[101] p\n");
+	free(text);
+}
+
+/* Events wait for each other, but a message passes none of them, nor the other way round. */
+Test(text, messages_stand_between_the_events_that_they_came_between)
+{
+	struct dp_fields none = {0};
+	struct dp_event_class class = {"p", "p", &none, NULL, NULL};
+	struct dp_buf empty = {0};
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &empty);
+	dp_writer_event(o.w, &e);
+	fflush(o.to);
+	cr_assert_eq(o.size, 0, "events of a pass are written together");
+	dp_writer_note(o.w, "in between");
+	dp_writer_event(o.w, &e);
+	fflush(o.to);
+	cr_assert_str_eq(after_time(o.text), " worker[101] p\ndynprobe: in between\n");
+	must(dp_writer_flush(o.w));
+	cr_assert_str_eq(strstr(o.text, "between\n") + 8 + strlen("HH:MM:SS.nnnnnnnnn"), " worker[101] p\n");
+	free(close_out(&o));
+}
+
+/* A library was loaded: what was known of the class does not hold any more. */
+Test(text, fields_that_become_known_are_shown)
+{
+	struct dp_fields fields = {0};
+	struct dp_event_class class = {"p", "p", &fields, NULL, NULL};
+	struct dp_buf b = {0};
+	struct out o;
+	open_out(&o, &class, 1, false);
+	struct dp_event e = make_event(1, &b);
+	dp_writer_event(o.w, &e);
+	must(dp_fields_add(&fields, "reg:al"));
+	dp_writer_class(o.w, 0);
+	put_u8(&b, 7);
+	e = make_event(1, &b);
+	dp_writer_event(o.w, &e);
+	char *text = close_out(&o);
+	cr_assert_not_null(strstr(text, " worker[101] p\n"));
+	cr_assert_not_null(strstr(text, " worker[101] p: al=0x7\n"));
+	free(text);
+	dp_fields_fini(&fields);
+	dp_buf_fini(&b);
 }
 
 static char *backtrace_of(struct dp_image *image, const uint64_t *pcs, uint8_t n)

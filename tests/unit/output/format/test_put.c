@@ -3,6 +3,7 @@
 #include "output/format/put.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,4 +158,51 @@ Test(put, bytes_that_are_no_number_are_left_to_others)
 	cr_expect_not(dp_put_wide(&b, DP_DISPLAY_NUMBER, bytes));
 	cr_expect_eq(b.len, 0);
 	dp_buf_fini(&b);
+}
+
+/* Eight bytes are looked at together: no byte that needs escaping may pass, wherever it stands. */
+Test(put, a_byte_is_escaped_at_every_place_in_a_long_text)
+{
+	for (unsigned c = 0; c < 256; c++)
+		for (size_t at = 0; at < 17; at++) {
+			char text[] = "abcdefghijklmnopq", one = (char)c, want[64];
+			struct dp_buf alone = {0};
+			text[at] = one;
+			dp_put_visible(&alone, &one, 1, '"');
+			snprintf(want, sizeof(want), "\"%.*s%.*s%s\"", (int)at, text, (int)alone.len - 2, dp_buf_str(&alone) + 1,
+			         &"abcdefghijklmnopq"[at + 1]);
+			visible(text, sizeof(text) - 1, want);
+			dp_buf_fini(&alone);
+		}
+}
+
+static void integer_is(uint64_t v)
+{
+	char want[80];
+	uint8_t nanoseconds[10] = {0};
+	struct dp_buf b = {0};
+	dp_put_dec(&b, v);
+	dp_put_str(&b, " ");
+	dp_put_signed(&b, (int64_t)v);
+	dp_put_str(&b, " ");
+	dp_put_hex(&b, v);
+	snprintf(want, sizeof(want), "%" PRIu64 " %" PRId64 " 0x%" PRIx64, v, (int64_t)v, v);
+	cr_assert_str_eq(dp_buf_str(&b), want);
+	dp_format_nanoseconds(nanoseconds, (uint32_t)(v % 1000000000));
+	snprintf(want, sizeof(want), "%09u", (unsigned)(v % 1000000000));
+	cr_assert_str_eq((const char *)nanoseconds, want);
+	dp_buf_fini(&b);
+}
+
+Test(put, integers_of_every_length_have_all_their_digits)
+{
+	uint64_t decimal = 1, v = 1;
+	for (int i = 0; i < 20; i++, decimal *= 10)
+		for (uint64_t off = 0; off < 3; off++)
+			integer_is(decimal + off - 1);
+	for (int i = 0; i < 64; i++)
+		for (uint64_t off = 0; off < 3; off++)
+			integer_is((UINT64_C(1) << i) + off - 1);
+	for (int i = 0; i < 10000; i++, v = v * 6364136223846793005u + 1442695040888963407u)
+		integer_is(v >> i % 64);
 }
