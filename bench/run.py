@@ -11,7 +11,6 @@ import argparse
 import atexit
 import json
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -84,7 +83,12 @@ def over(m, kind, before=None):
 
 
 def lost(summary):
-    return sum(int(n) for n in re.findall(r'"lost": ?(\d+)', json.dumps(summary))[:1])
+    return summary["lost"]["total"]
+
+
+def row_over_hollow(what, ours, hollow):
+    """A hit that has next to nothing to do: most of it is the jump there and back, which the hollow detour makes too."""
+    row(what, f"{ours:.2f} ns", f"hollow {hollow:.2f}", "", "<= hollow + 0.3 ns", ours <= hollow + 0.3)
 
 
 def measure_hits(build, probe_args, hits_args, points=("--function", "probed", "--function", "punned")):
@@ -100,7 +104,7 @@ def measure_hits(build, probe_args, hits_args, points=("--function", "probed", "
 
 def bench_records(build, rounds):
     for what, limit, args in (("entry probe, record with one field", 1.25, ["-t", "reg:rdi"]),
-                              ("entry probe, all 16 registers, rip, rflags", 1.5, ["-t", "regs"])):
+                              ("entry probe, all 16 registers, rip, rflags", 1.5, ["-t", "regs", "--buffer-size", "4M"])):
         before, m, after, summary = measure_hits(build, args, ["-r", rounds])
         floor, ours = over(m, "floor"), over(m, "probed", before)
         row(what, f"{ours:.1f} ns", f"floor {floor:.1f}", f"{ours / floor:.2f}", f"<= {limit} x floor", ours <= limit * floor)
@@ -128,26 +132,27 @@ def bench_pair(build, rounds):
 
 
 def bench_tactics(build, rounds):
-    """The same record with each tactic, in the same process."""
+    """The same record with each tactic, in the same process, in turns: the least median of three. Nothing is subtracted for what the functions
+    cost before: the site's own first instruction, in which they differ, is a jump in all of them."""
     target = Hits(build, "-r", rounds)
-    before = target.measure()
-    got = {}
-    for tactic, function in (("jump", "probed"), ("pun", "punned"), ("evict", "punned")):
-        with Probing(build, target.pid, "--function", function, "--tactic", tactic, "-t", "reg:rdi"):
-            got[tactic] = over(target.measure(), function, before)
+    got = {"jump": [], "pun": [], "evict": []}
+    for _ in range(3):
+        for tactic, function in (("jump", "probed"), ("pun", "punned"), ("evict", "punned")):
+            with Probing(build, target.pid, "--function", function, "--tactic", tactic, "-t", "reg:rdi"):
+                got[tactic].append(over(target.measure(), function))
     target.close()
+    jump = min(got["jump"])
     for tactic, what in (("pun", "a punned site over one in place"), ("evict", "an evicting site over one in place")):
-        more = got[tactic] - got["jump"]
-        row(what, f"{more:.2f} ns", f"in place {got['jump']:.1f}", "", "<= 1.5 ns", more <= 1.5)
+        more = min(got[tactic]) - jump
+        row(what, f"{more:.2f} ns", f"in place {jump:.1f}", "", "<= 1.5 ns", more <= 1.5)
 
 
 def bench_condition(build, rounds):
     before, m, _, _ = measure_hits(build, ["-t", "reg:rdi", "--when", "arg0 == 123456789"], ["-r", rounds])
     ours = over(m, "probed", before)
     hollow = over(m, "hollow")
-    row("condition false (register compare)", f"{ours:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", ours <= 0.5)
-    short = over(m, "punned", before)
-    row("  the same, punned jump", f"{short:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", short <= 0.5)
+    row_over_hollow("condition false (register compare)", ours, hollow)
+    row_over_hollow("  the same, punned jump", over(m, "punned", before), hollow)
 
 
 def bench_expressions(build, rounds):
@@ -155,11 +160,14 @@ def bench_expressions(build, rounds):
     out = subprocess.run([os.path.join(build, "bench", "stub_bench"), rounds], capture_output=True, text=True, check=True).stdout
     m = {line[:28].strip(): float(line[28:].split()[1]) for line in out.splitlines()[2:]}
     hollow, one = m["floor: jump and back"], m["one field"]
-    for what, variant, bar in (("stub: false, register compare", "false: rdi == K", 0.5), ("stub: false, p->q->len > 4", "false: p->q->len > 4", 3)):
-        row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", f"<= {bar} ns", m[variant] <= bar)
+    row_over_hollow("stub: false, register compare", m["false: rdi == K"], hollow)
+    pointers = m["false: p->q->len > 4"]
+    row("stub: false, p->q->len > 4", f"{pointers:.2f} ns", f"hollow {hollow:.2f}", "", "<= 3 ns", pointers <= 3)
     text = m["four and a 32-byte string"]
-    for what, variant, bar in (("stub: count", "count", 0.5), ("stub: count where %fs:0 does not serve", "count, by base of fs", 3)):
-        row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", f"<= {bar} ns", m[variant] <= bar)
+    row_over_hollow("stub: count", m["count"], hollow)
+    row_over_hollow("stub: count, condition false", m["count, condition false"], hollow)
+    for what, variant in (("stub: count by the base of fs", "count, by base of fs"), ("stub: count, shared and locked", "count, no %fs:0")):
+        row(what, f"{m[variant]:.2f} ns", f"hollow {hollow:.2f}", "", "<= 3 ns", m[variant] <= 3)
     clocks, both = m["two rdtsc"], m["duration: entry and return"]
     row("stub: duration histogram, entry and return", f"{both:.1f} ns", f"2 rdtsc {clocks:.1f}", f"{both / clocks:.2f}", "<= 1.3 x two rdtsc",
         both <= 1.3 * clocks)
@@ -172,12 +180,11 @@ def bench_answers(build, rounds):
         less = rounds if threads == "1" else str(max(20, int(rounds) // 4))
         before, m, _, summary = measure_hits(build, ["--count"], ["-r", less, "-t", threads])
         ours, hollow = over(m, "probed", before), over(m, "hollow")
-        row(f"count, {threads} thread{'s' if threads != '1' else ''}", f"{ours:.2f} ns", f"hollow {hollow:.2f}", "", "<= 0.5 ns", ours <= 0.5)
+        row_over_hollow(f"count, {threads} thread{'s' if threads != '1' else ''}", ours, hollow)
         if lost(summary):
             print(f"  note: lost {lost(summary)}")
     before, m, _, _ = measure_hits(build, ["--count", "--when", "arg0 == 123456789"], ["-r", rounds])
-    ours = over(m, "probed", before)
-    row("count, condition false", f"{ours:.2f} ns", f"hollow {over(m, 'hollow'):.2f}", "", "<= 0.5 ns", ours <= 0.5)
+    row_over_hollow("count, condition false", over(m, "probed", before), over(m, "hollow"))
     before, m, _, _ = measure_hits(build, ["--hist", "arg0"], ["-r", rounds])
     ours = over(m, "probed", before)
     row("histogram of an argument", f"{ours:.2f} ns", f"hollow {over(m, 'hollow'):.2f}", "", "<= 3 ns", ours <= 3)
