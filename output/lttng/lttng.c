@@ -25,7 +25,7 @@ static struct dp_error *say_open(void *arg)
 static struct dp_error *say_take_back(void *arg)
 {
 	const struct opening *o = arg;
-	const int code = lttng_destroy_session_no_wait(o->l.session);
+	const int code = dp_lttng_ctl.destroy_session_no_wait(o->l.session);
 	return code < 0 && code != -LTTNG_ERR_SESS_NOT_FOUND ? dp_lttng_error(code, "destroying the session '%s'", o->l.session)
 	                                                     : NULL;
 }
@@ -79,13 +79,13 @@ struct naming {
 
 static struct dp_error *event_named(const char *name, struct lttng_event **ret)
 {
-	struct lttng_event *ev = lttng_event_create();
+	struct lttng_event *ev = dp_lttng_ctl.event_create();
 	if (!ev)
 		return dp_error_nomem();
 	ev->type = LTTNG_EVENT_TRACEPOINT;
 	ev->loglevel = -1;
 	if ((size_t)snprintf(ev->name, sizeof(ev->name), "dynprobe:%s", name) >= sizeof(ev->name)) {
-		lttng_event_destroy(ev);
+		dp_lttng_ctl.event_destroy(ev);
 		return dp_error(DP_TAG_LTTNG, "the event name dynprobe:%.40s... is too long: LTTng allows %zu bytes", name,
 		                sizeof(ev->name) - 1);
 	}
@@ -98,8 +98,8 @@ static struct dp_error *enable_one(const struct naming *w, struct lttng_handle *
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
-	const int code = dp_lttng_reason(h, lttng_enable_event_with_filter(h, ev, w->l->channel, w->filter));
-	lttng_event_destroy(ev);
+	const int code = dp_lttng_reason(h, dp_lttng_ctl.enable_event_with_filter(h, ev, w->l->channel, w->filter));
+	dp_lttng_ctl.event_destroy(ev);
 	*anew = code >= 0;
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_ENABLED)
 		return NULL;
@@ -111,8 +111,8 @@ static struct dp_error *disable_one(const struct naming *w, struct lttng_handle 
 {
 	struct lttng_event *ev;
 	DP_TRY(event_named(name, &ev));
-	const int code = dp_lttng_reason(h, lttng_disable_event(h, ev->name, w->l->channel));
-	lttng_event_destroy(ev);
+	const int code = dp_lttng_reason(h, dp_lttng_ctl.disable_event(h, ev->name, w->l->channel));
+	dp_lttng_ctl.event_destroy(ev);
 	if (code >= 0 || code == -LTTNG_ERR_UST_EVENT_NOT_FOUND)
 		return NULL;
 	return dp_lttng_error(code, "disabling dynprobe:%s in the session '%s'", name, w->l->session);
@@ -135,7 +135,7 @@ static struct dp_error *say_enable(void *arg)
 		if (w->anew[i])
 			dp_error_destroy(disable_one(w, h, w->names[i]));
 	if (h)
-		lttng_destroy_handle(h);
+		dp_lttng_ctl.destroy_handle(h);
 	return err;
 }
 
@@ -147,7 +147,7 @@ static struct dp_error *say_disable(void *arg)
 	for (size_t i = 0; i < w->n && !err; i++)
 		err = disable_one(w, h, w->names[i]);
 	if (h)
-		lttng_destroy_handle(h);
+		dp_lttng_ctl.destroy_handle(h);
 	return err;
 }
 
@@ -192,7 +192,7 @@ static struct dp_error *say_undo(void *arg)
 	const struct dp_lttng *l = arg;
 	struct naming w = {.l = l, .names = (const char *const *)l->anew, .n = l->nanew};
 	struct dp_error *err = l->nanew ? say_disable(&w) : NULL;
-	const int code = l->started ? lttng_stop_tracing_no_wait(l->session) : 0;
+	const int code = l->started ? dp_lttng_ctl.stop_tracing_no_wait(l->session) : 0;
 	if (!err && code < 0 && code != -LTTNG_ERR_TRACE_ALREADY_STOPPED)
 		err = dp_lttng_error(code, "stopping the session '%s'", l->session);
 	return err;
@@ -226,8 +226,8 @@ static struct dp_error *say_context(void *arg)
 	struct lttng_handle *h = dp_lttng_handle(a->l);
 	if (!h)
 		return dp_error_nomem();
-	const int code = dp_lttng_reason(h, lttng_add_context(h, &ctx, NULL, a->l->channel));
-	lttng_destroy_handle(h);
+	const int code = dp_lttng_reason(h, dp_lttng_ctl.add_context(h, &ctx, NULL, a->l->channel));
+	dp_lttng_ctl.destroy_handle(h);
 	if (code >= 0 || code == -LTTNG_ERR_UST_CONTEXT_EXIST)
 		return NULL;
 	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)

@@ -8,7 +8,6 @@
 #include "output/lttng/lttng_talk.h"
 
 #include <fcntl.h>
-#include <lttng/lttng.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -51,9 +50,9 @@ static bool read_rc(char *name, size_t size)
 char *dp_lttng_saved(const char *session, const char *dir)
 {
 	dp_auto_free char *path = NULL;
-	struct lttng_save_session_attr *attr = lttng_save_session_attr_create();
-	if (!attr || lttng_save_session_attr_set_session_name(attr, session) ||
-	    lttng_save_session_attr_set_output_url(attr, dir) || lttng_save_session(attr))
+	struct lttng_save_session_attr *attr = dp_lttng_ctl.save_session_attr_create();
+	if (!attr || dp_lttng_ctl.save_session_attr_set_session_name(attr, session) ||
+	    dp_lttng_ctl.save_session_attr_set_output_url(attr, dir) || dp_lttng_ctl.save_session(attr))
 		return NULL;
 	if (asprintf(&path, "%s/%s.lttng", dir, session) < 0) {
 		path = NULL;
@@ -83,7 +82,7 @@ static struct dp_error *ask(void *arg)
 {
 	struct current *c = arg;
 	struct lttng_session *sessions = NULL;
-	const int n = lttng_list_sessions(&sessions);
+	const int n = dp_lttng_ctl.list_sessions(&sessions);
 	if (n == -LTTNG_ERR_NO_SESSIOND)
 		return NULL;
 	if (n < 0)

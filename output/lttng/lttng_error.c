@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cleanup.h"
+#include "output/lttng/lttng_ctl.h"
 #include "output/lttng/lttng_daemon.h"
 #include "output/lttng/lttng_talk.h"
 
-#include <lttng/lttng.h>
 #include <stdarg.h>
 
 /* Advice for errors whose LTTng text does not say what to do. */
@@ -52,6 +52,6 @@ struct dp_error *dp_lttng_error(int code, const char *fmt, ...)
 	/* liblttng-ctl returns -1 or an errno value if the daemon hung up in the middle of an answer. */
 	const bool known = code >= LTTNG_OK && code < LTTNG_ERR_NR;
 	return dp_error(DP_TAG_LTTNG, "%s: %s%s%s%s%s%s", what ? what : "LTTng",
-	                known ? lttng_strerror(-code) : "the session daemon closed the connection", hint ? ": " : "",
+	                known ? dp_lttng_ctl.strerror(-code) : "the session daemon closed the connection", hint ? ": " : "",
 	                hint ? hint : "", *said ? " (" : "", said, *said ? ")" : "");
 }

@@ -15,7 +15,7 @@
 static struct dp_error *say_start(void *arg)
 {
 	struct dp_lttng *l = arg;
-	const int code = lttng_start_tracing(l->session);
+	const int code = dp_lttng_ctl.start_tracing(l->session);
 	if (code < 0 && code != -LTTNG_ERR_TRACE_ALREADY_STARTED)
 		return dp_lttng_error(code, "starting the session '%s'%s%s", l->session, *l->where ? " to " : "", l->where);
 	l->active = l->started_before = l->started = true;
@@ -67,7 +67,7 @@ static bool lists(const struct lttng_event *events, int n, const struct waiting 
 static bool lists_all(const struct waiting *w, struct lttng_handle *h)
 {
 	struct lttng_event *events = NULL;
-	const int n = lttng_list_tracepoints(h, &events);
+	const int n = dp_lttng_ctl.list_tracepoints(h, &events);
 	size_t found = 0;
 	while (n > 0 && found < w->n && lists(events, n, w, w->names[found]))
 		found++;
@@ -88,7 +88,7 @@ static struct dp_error *say_listed(void *arg)
 		dp_lttng_sleep(pause);
 		pause = pause * 2 < LOOK_LAST_NS ? pause * 2 : LOOK_LAST_NS;
 	}
-	lttng_destroy_handle(h);
+	dp_lttng_ctl.destroy_handle(h);
 	return NULL;
 }
 
@@ -105,7 +105,7 @@ static struct dp_error *say_sync(void *arg)
 {
 	const struct dp_lttng *l = arg;
 	struct lttng_session *sessions = NULL;
-	const int n = lttng_list_sessions(&sessions);
+	const int n = dp_lttng_ctl.list_sessions(&sessions);
 	free(sessions);
 	return n < 0 ? dp_lttng_error(n, "asking for the session '%s'", l->session) : NULL;
 }
@@ -125,7 +125,7 @@ struct ending {
 
 static bool data_pending(const struct dp_lttng *l, uint64_t until)
 {
-	while (lttng_data_pending(l->session) == 1) {
+	while (dp_lttng_ctl.data_pending(l->session) == 1) {
 		if (dp_lttng_now() >= until)
 			return true;
 		dp_lttng_sleep(LOOK_FIRST_NS);
@@ -136,7 +136,7 @@ static bool data_pending(const struct dp_lttng *l, uint64_t until)
 /* Does not wait: the daemon destroys sessions only twice a second, and the trace is complete when no data is pending. */
 static struct dp_error *destroy(const struct dp_lttng *l)
 {
-	const int code = lttng_destroy_session_no_wait(l->session);
+	const int code = dp_lttng_ctl.destroy_session_no_wait(l->session);
 	return code < 0 ? dp_lttng_error(code, "destroying the session '%s'", l->session) : NULL;
 }
 
@@ -146,7 +146,7 @@ static struct dp_error *say_close(void *arg)
 	const struct ending *e = arg;
 	const struct dp_lttng *l = e->l;
 	const uint64_t until = dp_lttng_now() + l->timeout_ns - l->timeout_ns / 4;
-	const int code = lttng_stop_tracing_no_wait(l->session);
+	const int code = dp_lttng_ctl.stop_tracing_no_wait(l->session);
 	if (code < 0 && code != -LTTNG_ERR_TRACE_ALREADY_STOPPED)
 		return dp_lttng_error(code, "stopping the session '%s' (its trace so far: %s)", l->session, l->where);
 	if (data_pending(l, until))

@@ -17,13 +17,13 @@ struct lttng_handle *dp_lttng_handle(const struct dp_lttng *l)
 	        .type = LTTNG_DOMAIN_UST,
 	        .buf_type = l->per_pid ? LTTNG_BUFFER_PER_PID : LTTNG_BUFFER_PER_UID,
 	};
-	return lttng_create_handle(l->session, &domain);
+	return dp_lttng_ctl.create_handle(l->session, &domain);
 }
 
 static void handle_guard(struct lttng_handle **h)
 {
 	if (*h)
-		lttng_destroy_handle(*h);
+		dp_lttng_ctl.destroy_handle(*h);
 }
 #define auto_handle __attribute__((cleanup(handle_guard))) struct lttng_handle *
 
@@ -32,7 +32,7 @@ int dp_lttng_reason(struct lttng_handle *h, int code)
 	struct lttng_channel *channels = NULL;
 	if (code != -LTTNG_ERR_FATAL)
 		return code;
-	const int again = lttng_list_channels(h, &channels);
+	const int again = dp_lttng_ctl.list_channels(h, &channels);
 	free(again > 0 ? channels : NULL);
 	return again < 0 ? again : code;
 }
@@ -43,7 +43,7 @@ int dp_lttng_reason(struct lttng_handle *h, int code)
 static struct dp_error *look(struct dp_lttng *l, bool *found)
 {
 	struct lttng_session *sessions = NULL;
-	const int n = lttng_list_sessions(&sessions);
+	const int n = dp_lttng_ctl.list_sessions(&sessions);
 	*found = false;
 	if (n < 0)
 		return dp_lttng_error(n, "asking for the sessions");
@@ -79,11 +79,11 @@ static struct lttng_session_descriptor *describe(const struct dp_lttng_options *
 {
 	const char *url = o->set_url;
 	if (o->live_us)
-		return lttng_session_descriptor_live_network_create(l->session, url, NULL, o->live_us);
+		return dp_lttng_ctl.session_descriptor_live_network_create(l->session, url, NULL, o->live_us);
 	if (url && strncmp(url, "file://", 7))
-		return lttng_session_descriptor_network_create(l->session, url, NULL);
+		return dp_lttng_ctl.session_descriptor_network_create(l->session, url, NULL);
 	dp_auto_free char *path = url ? strdup(url + 7) : local_path(o, l);
-	return lttng_session_descriptor_local_create(l->session, path);
+	return dp_lttng_ctl.session_descriptor_local_create(l->session, path);
 }
 
 static int create_named(const struct dp_lttng_options *o, const struct dp_lttng *l, struct dp_error **err)
@@ -98,8 +98,8 @@ static int create_named(const struct dp_lttng_options *o, const struct dp_lttng 
 	                                : "");
 	if (!d)
 		return LTTNG_OK;
-	const int code = (int)lttng_create_session_ext(d);
-	lttng_session_descriptor_destroy(d);
+	const int code = (int)dp_lttng_ctl.create_session_ext(d);
+	dp_lttng_ctl.session_descriptor_destroy(d);
 	return code;
 }
 
@@ -172,7 +172,7 @@ static struct dp_error *find_or_create(const struct dp_lttng_options *o, struct 
 static struct dp_error *find_buffers(const struct dp_lttng_options *o, struct dp_lttng *l)
 {
 	struct lttng_domain *domains = NULL;
-	const int n = lttng_list_domains(l->session, &domains);
+	const int n = dp_lttng_ctl.list_domains(l->session, &domains);
 	l->per_pid = o->per_pid;
 	if (n < 0)
 		return dp_lttng_error(n, "asking for the domains of the session '%s'", l->session);
@@ -187,7 +187,7 @@ static struct dp_error *find_buffers(const struct dp_lttng_options *o, struct dp
 static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lttng_handle *h, struct dp_lttng *l)
 {
 	struct lttng_channel *channels = NULL;
-	int n = lttng_list_channels(h, &channels);
+	int n = dp_lttng_ctl.list_channels(h, &channels);
 	/* If no user-space event was ever enabled, the domain does not exist yet. */
 	if (n == -LTTNG_ERR_UST_CHAN_NOT_FOUND || n == -LTTNG_ERR_UND || n == -LTTNG_ERR_UNKNOWN_DOMAIN)
 		n = 0;
@@ -217,14 +217,14 @@ static struct dp_error *find_channel(const struct dp_lttng_options *o, struct lt
  */
 static bool was_started(struct lttng_handle *h, const struct dp_lttng *l)
 {
-	struct lttng_channel *c = l->active ? NULL : lttng_channel_create(&h->domain);
+	struct lttng_channel *c = l->active ? NULL : dp_lttng_ctl.channel_create(&h->domain);
 	if (!c)
 		return true;
 	snprintf(c->name, sizeof(c->name), "%s", "dynprobe-was-started");
 	c->attr.subbuf_size = 4096;
 	c->attr.num_subbuf = 3; /* not a power of two */
-	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
-	lttng_channel_destroy(c);
+	const int code = dp_lttng_reason(h, dp_lttng_ctl.enable_channel(h, c));
+	dp_lttng_ctl.channel_destroy(c);
 	return code == -LTTNG_ERR_TRACE_ALREADY_STARTED;
 }
 
@@ -236,14 +236,14 @@ static struct dp_error *make_channel(const struct dp_lttng_options *o, struct lt
 	if (o->subbuf_size & (o->subbuf_size - 1))
 		return dp_error(DP_TAG_LTTNG, "the size of LTTng sub-buffers must be a power of two, not %ju bytes",
 		                (uintmax_t)o->subbuf_size);
-	struct lttng_channel *c = lttng_channel_create(&h->domain);
+	struct lttng_channel *c = dp_lttng_ctl.channel_create(&h->domain);
 	if (!c)
 		return dp_error_nomem();
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	if (o->subbuf_size)
 		c->attr.subbuf_size = o->subbuf_size;
-	const int code = dp_lttng_reason(h, lttng_enable_channel(h, c));
-	lttng_channel_destroy(c);
+	const int code = dp_lttng_reason(h, dp_lttng_ctl.enable_channel(h, c));
+	dp_lttng_ctl.channel_destroy(c);
 	if (code == -LTTNG_ERR_TRACE_ALREADY_STARTED)
 		return dp_error(
 		        DP_TAG_LTTNG,
@@ -276,6 +276,6 @@ struct dp_error *dp_lttng_session_open(const struct dp_lttng_options *o, struct 
 	DP_TRY(find_or_create(o, l));
 	struct dp_error *err = open_channel(o, l);
 	if (err && l->created)
-		lttng_destroy_session_no_wait(l->session);
+		dp_lttng_ctl.destroy_session_no_wait(l->session);
 	return err;
 }

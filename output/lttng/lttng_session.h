@@ -4,9 +4,9 @@
 #define DP_OUTPUT_LTTNG_LTTNG_SESSION_H
 
 #include "output/lttng/lttng.h"
+#include "output/lttng/lttng_ctl.h"
 
 #include <limits.h>
-#include <lttng/lttng.h>
 
 struct dp_lttng {
 	char session[LTTNG_NAME_MAX];
@@ -25,7 +25,7 @@ struct dp_lttng {
 
 /* In a conversation: finds or creates the session and its channel. */
 struct dp_error *dp_lttng_session_open(const struct dp_lttng_options *o, struct dp_lttng *l) DP_MUST_CHECK;
-/* A handle for its user-space domain, freed with lttng_destroy_handle(). NULL: no memory. */
+/* A handle for its user-space domain, freed with dp_lttng_ctl.destroy_handle(). NULL: no memory. */
 struct lttng_handle *dp_lttng_handle(const struct dp_lttng *l);
 /*
  * The real reason behind a "fatal error" code of a call; other codes are returned unchanged. liblttng-ctl sends some requests in

@@ -7,6 +7,7 @@
  */
 #include "output/lttng/lttng_talk.h"
 #include "base/cleanup.h"
+#include "output/lttng/lttng_ctl.h"
 #include "output/lttng/lttng_daemon.h"
 
 #include <errno.h>
@@ -164,6 +165,7 @@ struct dp_error *dp_lttng_talk(dp_lttng_words *words, void *arg, size_t size, ui
 	dp_auto_free void *after = malloc(size + 1);
 	if (!after)
 		return dp_error_nomem();
+	DP_TRY(dp_lttng_ctl_load()); /* here, so that later conversations have it */
 	if (pipe2(ends, O_CLOEXEC))
 		return dp_error_sys(DP_TAG_SYS, "pipe2");
 	dp_auto_close int in = ends[0];

@@ -59,6 +59,18 @@ class Choice(lttng_probe.Case):
         self.assert_contiguous(self.calls(self.events("cur")[:50]))
         self.assert_result_ok(t)
 
+    def test_liblttng_ctl_that_cannot_be_loaded(self):
+        """Only runs that talk to a session daemon need the library."""
+        t = self.spin()
+        open(self.path("liblttng-ctl.so.0"), "w").close()
+        env = harness.environment(LD_LIBRARY_PATH=self.path(""))
+        p = self.tool("--pid", t.pid, "--function", "foo", "--session", "s", status=harness.OWN_FAILURE, env=env)
+        self.assertRegex(p.stderr, r"cannot load liblttng-ctl\.so\.0: .*; install .*\[DP-LTTNG\]")
+        self.assertFalse([m for m in harness.maps(t.pid) if "lttng" in m.path], "the program was changed")
+        p = self.tool("--pid", t.pid, "--function", "foo", "-n", 1, status=0, env=env)
+        self.assertIn("] foo", p.stdout + p.stderr)
+        self.assert_result_ok(t)
+
     def test_what_excludes_each_other(self):
         t = self.spin()
         for lttngs in (["--sink", "lttng"], ["--session", "s"], ["--filter", "edi > 1"], ["--live"], ["--set-url", "file:///tmp"]):
