@@ -32,10 +32,11 @@ static bool is_zero(const struct dp_target *t, dp_addr at)
 
 static void find_left(struct sweep *w)
 {
-	dp_addr at;
-	for (unsigned nth = 0; w->n < MOST && dp_boot_find(&w->t->process, w->t->maps, DP_BOOT_SIZE, nth, &at); nth++)
-		if (!is_zero(w->t, at))
-			w->at[w->n++] = at;
+	dp_addr at[DP_BOOT_PLACES];
+	const size_t n = dp_boot_places(&w->t->process, w->t->maps, DP_BOOT_SIZE, at);
+	for (size_t i = 0; w->n < MOST && i < n; i++)
+		if (!is_zero(w->t, at[i]))
+			w->at[w->n++] = at[i];
 }
 
 static bool is_outside(const struct sweep *w, const struct dp_held *h)

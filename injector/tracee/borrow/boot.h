@@ -60,5 +60,8 @@ bool dp_boot_returns(const struct dp_process *p, dp_addr boot, uint64_t rsp);
  * afterwards.
  */
 bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret);
+/* All these places, in that order, of the first DP_BOOT_PLACES mappings of code; their number. */
+#define DP_BOOT_PLACES 256
+size_t dp_boot_places(const struct dp_process *p, const char *maps, size_t size, dp_addr ret[static DP_BOOT_PLACES]);
 
 #endif

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULES_MOST 256
-
 struct line { /* a line of /proc/PID/maps */
 	uint64_t start, end, offset, inode;
 	char perms[5], dev[16];
@@ -155,10 +153,10 @@ static int compare_sizes(const void *a, const void *b)
  * Lists code mappings, smallest first, the vdso last. A mapping that was once written to goes into a core file as a whole, and a
  * crash with probes should not dump all of libc's text.
  */
-static size_t list_code(const char *maps, struct line line[MODULES_MOST])
+static size_t list_code(const char *maps, struct line line[DP_BOOT_PLACES])
 {
 	size_t n = 0;
-	for (const char *at = maps; at && n < MODULES_MOST; at = next_line(at)) {
+	for (const char *at = maps; at && n < DP_BOOT_PLACES; at = next_line(at)) {
 		if (!is_code(at))
 			continue;
 		if (!parse_line(at, &line[n]))
@@ -199,11 +197,21 @@ bool dp_boot_returns(const struct dp_process *p, dp_addr boot, uint64_t rsp)
 
 bool dp_boot_find(const struct dp_process *p, const char *maps, size_t size, unsigned nth, dp_addr *ret)
 {
-	struct line line[MODULES_MOST];
+	struct line line[DP_BOOT_PLACES];
 	const size_t n = list_code(maps, line);
 	unsigned skip = nth;
 	for (size_t i = 0; i < n; i++)
 		if (zero_tail(p, maps, &line[i], size, ret) && !skip--)
 			return true;
 	return false;
+}
+
+size_t dp_boot_places(const struct dp_process *p, const char *maps, size_t size, dp_addr ret[static DP_BOOT_PLACES])
+{
+	struct line line[DP_BOOT_PLACES];
+	const size_t n = list_code(maps, line);
+	size_t found = 0;
+	for (size_t i = 0; i < n; i++)
+		found += zero_tail(p, maps, &line[i], size, &ret[found]);
+	return found;
 }
