@@ -50,6 +50,9 @@ struct dp_text {
 	bool pads_known;         /* `pads` lists the module's landing pads; if false, no window can be proved */
 	const uint64_t *pads;    /* landing pads of the module, ascending target addresses */
 	size_t npads;
+	void (*read_pads)(
+	        struct dp_text *text); /* sets these three, from `source`, when a window needs them; NULL: they are set */
+	void *source;
 	struct dp_analysis *known;  /* see below; NULL: each planner analyses the code itself */
 	const struct dp_protected *keep; /* never probed (DP_TAG_RSEQ), never moved */
 	size_t nkeep;
@@ -60,6 +63,8 @@ struct dp_text {
  */
 struct dp_error *dp_analysis_create(struct dp_analysis **ret) DP_MUST_CHECK;
 struct dp_analysis *dp_analysis_destroy(struct dp_analysis *known);
+/* The first bytes of a syscall instruction in [at, end), or NULL. They may be part of another instruction, or data. */
+const uint8_t *dp_find_syscall(const uint8_t *at, const uint8_t *end);
 /* Protected ranges recognised by their bytes (kept.c). Returns their number, at most `most`. */
 size_t dp_text_find_protected(const struct dp_text *text, struct dp_protected *ret, size_t most);
 /* The range of text->keep that overlaps [addr, addr+n), or NULL. */

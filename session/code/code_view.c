@@ -105,6 +105,12 @@ static struct dp_error *load_protected(struct dp_module *m, struct module_text *
 	return NULL;
 }
 
+/* Reads all unwind tables of the module: only if a window needs it. */
+static void read_pads(struct dp_text *text)
+{
+	text->pads_known = dp_module_landing_pads(text->source, &text->pads, &text->npads);
+}
+
 static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 {
 	const size_t n = dp_module_nsegments(m);
@@ -121,12 +127,11 @@ static struct dp_error *load(struct dp_module *m, struct module_text *ret)
 		}
 	}
 	*ret = (struct module_text){.module = m, .segment = segment};
-	ret->text = (struct dp_text){.segment = segment, .nsegments = used, .bias = dp_module_bias(m)};
+	ret->text = (struct dp_text){
+	        .segment = segment, .nsegments = used, .bias = dp_module_bias(m), .read_pads = read_pads, .source = m};
 	struct dp_error *err = load_protected(m, ret);
 	if (err)
 		fini(ret);
-	else
-		ret->text.pads_known = dp_module_landing_pads(m, &ret->text.pads, &ret->text.npads);
 	return err;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/code/syscall_bytes.h"
 
-#include <string.h>
+#include "trampoline/trampoline.h"
 
 struct dp_error *dp_syscall_bytes(struct dp_module *m, dp_syscall_bytes_fn each, void *data)
 {
-	static const uint8_t syscall[] = {0x0f, 0x05};
 	for (size_t i = 0; i < dp_module_nsegments(m); i++) {
 		dp_addr addr;
 		const uint8_t *bytes, *at;
@@ -13,7 +12,7 @@ struct dp_error *dp_syscall_bytes(struct dp_module *m, dp_syscall_bytes_fn each,
 		bool exec;
 		if (!dp_module_segment(m, i, &addr, &bytes, &n, &exec) || !exec)
 			continue;
-		for (at = bytes; (at = memmem(at, n - (size_t)(at - bytes), syscall, sizeof(syscall))); at++)
+		for (at = bytes; (at = dp_find_syscall(at, bytes + n)); at++)
 			DP_TRY(each(m, addr.v + (uint64_t)(at - bytes), data));
 	}
 	return NULL;

@@ -33,6 +33,15 @@ static int compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Linkers mostly write them in the order of the code. */
+static bool is_sorted(const struct dp_fdes *fdes)
+{
+	for (size_t i = 1; i < fdes->n; i++)
+		if (fdes->fde[i].start < fdes->fde[i - 1].start)
+			return false;
+	return true;
+}
+
 const struct dp_fdes *dp_module_fdes(struct dp_module *m)
 {
 	struct dp_fdes *fdes = &m->parsed->fdes;
@@ -46,7 +55,7 @@ const struct dp_fdes *dp_module_fdes(struct dp_module *m)
 		return fdes;
 	if (!dp_eh_frame_walk(&s, exact, collect, &c))
 		fdes->damaged = true;
-	if (fdes->n)
+	if (!is_sorted(fdes))
 		qsort(fdes->fde, fdes->n, sizeof(*fdes->fde), compare);
 	return fdes;
 }

@@ -3,6 +3,7 @@
 #include "trampoline/trampoline.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #define AT UINT64_C(0x400000)
 
@@ -40,6 +41,18 @@ Test(kept, one_that_the_segment_cuts_off_is_none)
 	struct dp_protected found[4];
 	cr_expect_eq(kept(true, 9, found, 4), 0);
 	cr_expect_eq(kept(true, 10, found, 4), 1);
+}
+
+Test(kept, a_syscall_is_found_wherever_it_begins)
+{
+	uint8_t bytes[200];
+	for (size_t n = 0; n <= sizeof(bytes); n++)
+		for (size_t at = 0; at + 1 < sizeof(bytes); at++) {
+			memset(bytes, 0x0f, at + 1); /* half a syscall, many times */
+			memset(bytes + at + 1, 0x05, sizeof(bytes) - at - 1);
+			const uint8_t *const found = dp_find_syscall(bytes, bytes + n);
+			cr_assert_eq(found, at + 2 <= n ? bytes + at : NULL, "%zu of %zu", at, n);
+		}
 }
 
 Test(kept, data_is_not_kept)

@@ -19,6 +19,7 @@
 #define THREAD   "threads end there, without a stack"
 #define CANCEL   "thread cancellation relies on its addresses"
 #define MOST     35u
+#define SYSCALL  2u /* length of the instruction with which every form ends */
 
 static const struct form {
 	const char *why;
@@ -41,6 +42,26 @@ static const struct form {
                                0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08, 0x0f, 0x05}},
 };
 
+/* Compares 64 bytes at a time: this reads all code of a module before its first probe. */
+const uint8_t *dp_find_syscall(const uint8_t *at, const uint8_t *end)
+{
+	typedef uint8_t vector __attribute__((vector_size(16), aligned(1), may_alias));
+	typedef uint64_t words __attribute__((vector_size(16)));
+	const vector first = {0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f};
+	const vector second = first - 0x0a;
+	for (; end - at > 64; at += 64) {
+		words found = {0, 0};
+		for (unsigned k = 0; k < 64; k += 16)
+			found |= (words)((*(const vector *)(at + k) == first) & (*(const vector *)(at + k + 1) == second));
+		if (found[0] | found[1])
+			break;
+	}
+	for (; end - at >= 2; at++)
+		if (at[0] == 0x0f && at[1] == 0x05)
+			return at;
+	return NULL;
+}
+
 /*
  * The check of the flag before a cancellable call: mov (%rdi),%eax; then a test of it or of (%rdi), and a jump, which differ
  * between the libraries: 4 to 9 bytes. Returns its length; 0 if it is not there.
@@ -53,16 +74,24 @@ static uint8_t look_in_front(const uint8_t *at, size_t room)
 	return 0;
 }
 
-static size_t find_in(const struct dp_segment *s, const struct form *f, struct dp_protected *ret, size_t most)
+static bool ends_at(const struct form *f, const struct dp_segment *s, size_t end)
 {
-	const uint8_t *at = s->bytes, *end = s->bytes + s->n;
+	return end >= f->n && !memcmp(s->bytes + end - f->n, f->bytes, f->n);
+}
+
+static size_t find_in(const struct dp_segment *s, struct dp_protected *ret, size_t most)
+{
 	size_t n = 0;
-	while (n < most && (at = memmem(at, (size_t)(end - at), f->bytes, f->n))) {
-		const size_t behind = (size_t)(at - s->bytes);
-		const uint8_t front = f->cancel ? look_in_front(at, behind) : 0;
-		ret[n++] = (struct dp_protected){s->addr + behind + f->from - front, (uint64_t)(f->n - f->from) + front, f->why};
-		at += f->n;
-	}
+	for (const uint8_t *at = s->bytes; (at = dp_find_syscall(at, s->bytes + s->n)); at++)
+		for (size_t k = 0; k < sizeof(forms) / sizeof(*forms) && n < most; k++) {
+			const struct form *f = &forms[k];
+			const size_t end = (size_t)(at - s->bytes) + SYSCALL;
+			if (!ends_at(f, s, end))
+				continue;
+			const uint8_t front = f->cancel ? look_in_front(at + SYSCALL - f->n, end - f->n) : 0;
+			const uint8_t size = (uint8_t)(f->n - f->from + front);
+			ret[n++] = (struct dp_protected){s->addr + end - size, size, f->why};
+		}
 	return n;
 }
 
@@ -70,8 +99,8 @@ size_t dp_text_find_protected(const struct dp_text *text, struct dp_protected *r
 {
 	size_t n = 0;
 	for (size_t i = 0; i < text->nsegments; i++)
-		for (size_t k = 0; text->segment[i].exec && k < sizeof(forms) / sizeof(*forms); k++)
-			n += find_in(&text->segment[i], &forms[k], ret + n, most - n);
+		if (text->segment[i].exec)
+			n += find_in(&text->segment[i], ret + n, most - n);
 	return n;
 }
 

@@ -68,15 +68,27 @@ static struct dp_error *cover(const struct dp_text *text, uint64_t site, uint8_t
 	return NULL;
 }
 
-struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
-                               struct dp_fit *ret)
+/* `text` with its landing pads. */
+static struct dp_error *fit(struct dp_analysis *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
+                            struct dp_fit *ret)
 {
-	*ret = (struct dp_fit){0};
-	if (!text->size || !text->pads_known)
-		return refuse(text->size ? "the module's landing pads are unknown" : "its function is unknown");
+	if (!text->pads_known)
+		return refuse("the module's landing pads are unknown");
 	DP_TRY(cover(text, first->addr, most, ret));
 	const struct dp_branch_targets *landings = dp_analysis_branch_targets(known, text);
 	if (!landings)
 		return dp_error_nomem();
 	return dp_window_prove(text, landings, first->addr, ret->interior, ret->ninterior);
+}
+
+struct dp_error *dp_window_fit(struct dp_analysis *known, const struct dp_text *text, const struct dp_insn *first, uint8_t most,
+                               struct dp_fit *ret)
+{
+	*ret = (struct dp_fit){0};
+	if (!text->size)
+		return refuse("its function is unknown");
+	struct dp_text complete = *text;
+	if (text->read_pads)
+		text->read_pads(&complete);
+	return fit(known, &complete, first, most, ret);
 }
