@@ -19,6 +19,26 @@ function(dp_target_options target)
   endif()
 endfunction()
 
+# Sets DP_CAPSTONE, the libraries to link for Capstone. Its shared library has 77,000 relocations for the name tables of twelve
+# architectures, which every start would apply: most of the dynamic linking. From the static library only x86's objects are linked: in
+# cs.o the others become weak references, so they are NULL, as in a Capstone that was built without them.
+function(dp_capstone)
+  set(DP_CAPSTONE PkgConfig::CAPSTONE PARENT_SCOPE)
+  find_library(CAPSTONE_ARCHIVE libcapstone.a HINTS ${CAPSTONE_LIBRARY_DIRS} ${CAPSTONE_LIBDIR})
+  if(DP_SHARED_CAPSTONE OR NOT CAPSTONE_ARCHIVE OR NOT CMAKE_OBJCOPY)
+    return()
+  endif()
+  set(object ${CMAKE_BINARY_DIR}/capstone-x86.o)
+  execute_process(COMMAND ${CMAKE_AR} p ${CAPSTONE_ARCHIVE} cs.o OUTPUT_FILE ${object} RESULT_VARIABLE failed)
+  if(NOT failed)
+    execute_process(COMMAND ${CMAKE_OBJCOPY} -w --weaken-symbol=!X86_* --weaken-symbol=!cs_* --weaken-symbol=*_global_init --weaken-symbol=*_option ${object}
+                    RESULT_VARIABLE failed)
+  endif()
+  if(NOT failed)
+    set(DP_CAPSTONE ${object} ${CAPSTONE_ARCHIVE} PARENT_SCOPE)
+  endif()
+endfunction()
+
 # dp_room(name lower-rooms... [LIBS libraries...]): folder `name` as a static library.
 function(dp_room name)
   cmake_parse_arguments(ROOM "" "" "LIBS" ${ARGN})
