@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo test check check-long check-kernels bench install clean format asan relocate-fuzz expression-fuzz torture
+.PHONY: all deps demo test check check-long check-kernels bench bench-peers install clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -40,6 +40,12 @@ check-kernels: ## boot Debian's kernels and other processors in an emulator, wit
 
 bench: deps ## the figures of docs/performance.md
 	@sh scripts/bench.sh
+
+bench-peers: ## the same questions to bpftrace, perf, gdb and others: docs/peers.md and its charts; ROUNDS=1 is the short form (needs root)
+	@sh scripts/install-packages.sh peers
+	cmake --preset release -DBUILD_TESTING=OFF >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target dynprobe peers_programs
+	python3 -B bench/run_peers.py --build $(BUILD) --rounds $(or $(ROUNDS),5)
 
 relocate-fuzz: deps ## moved instructions against the original ones: SECONDS (default 600) of random encodings, after all forms of FILES
 	cmake --preset release -DBUILD_TESTING=ON >/dev/null

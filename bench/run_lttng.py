@@ -23,18 +23,14 @@ from run import row, rows  # noqa: E402
 SESSION = "bench"
 
 
-class World:
-    """A session daemon, and a snapshot session with rules for the compiled-in tracepoint and for our events."""
+class Lttng:
+    """A session daemon."""
 
     def __init__(self, directory):
         self.env = dict(os.environ, HOME=directory, LTTNG_HOME=directory)
         self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while subprocess.run(["lttng", "-n", "list"], env=self.env, capture_output=True).returncode:
             time.sleep(0.05)
-        self.lttng("create", SESSION, "--snapshot")
-        self.lttng("enable-channel", "-u", "-s", SESSION, "c", "--overwrite", "--num-subbuf=4", "--subbuf-size=4M")
-        self.lttng("enable-event", "-u", "-s", SESSION, "-c", "c", "bench:wanted")
-        self.lttng("start", SESSION)
 
     def lttng(self, *args):
         return subprocess.run(["lttng", "-n", *args], env=self.env, check=True, capture_output=True, text=True).stdout
@@ -42,6 +38,17 @@ class World:
     def close(self):
         self.daemon.terminate()
         self.daemon.wait()
+
+
+class World(Lttng):
+    """With a snapshot session that has rules for the compiled-in tracepoint and for our events."""
+
+    def __init__(self, directory):
+        super().__init__(directory)
+        self.lttng("create", SESSION, "--snapshot")
+        self.lttng("enable-channel", "-u", "-s", SESSION, "c", "--overwrite", "--num-subbuf=4", "--subbuf-size=4M")
+        self.lttng("enable-event", "-u", "-s", SESSION, "-c", "c", "bench:wanted")
+        self.lttng("start", SESSION)
 
 
 class Target:

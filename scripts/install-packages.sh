@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing if all are installed.
-# usage: install-packages.sh [build|all|torture|kernels]     (default: all)
+# usage: install-packages.sh [build|all|torture|kernels|peers]     (default: all)
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev libiberty-dev liblzma-dev
@@ -14,13 +14,16 @@ rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3
 torture="libpython3.11-testsuite golang-go age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
 # to boot other kernels
 kernels="qemu-system-x86 busybox-static cpio"
+# the tools that bench/run_peers.py compares, those of `rest` among them; not in CI
+peers="linux-perf uftrace ltrace gdbserver systemtap"
 
 case "${1:-all}" in
 build) wanted=$build ;;
 all) wanted="$build $rest" ;;
 torture) wanted="$build $rest $torture" ;;
 kernels) wanted="$build $rest $kernels" ;;
-*) echo "usage: $0 [build|all|torture|kernels]" >&2; exit 2 ;;
+peers) wanted="$build $rest $peers" ;;
+*) echo "usage: $0 [build|all|torture|kernels|peers]" >&2; exit 2 ;;
 esac
 
 # One call for all packages; it prints a line for each installed one.
