@@ -57,6 +57,8 @@ def record(path):
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(BENCH, "..", "tests", "e2e"))
     import lttng_env
+    if lttng_env.missing():
+        sys.exit(lttng_env.missing())
     sys.argv[:1] = ["-m", "peers.lttng"]  # isolate() starts it again, in namespaces of its own
     lttng_env.isolate()
     print(json.dumps(record(sys.argv[-1])))

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -34,6 +35,7 @@ WAYS = [
     Way("perf record", "perf record -q -m 16M -o OUT -e EVENT -p PID", parse.perf_script, "perf", tools.PERF_SCRIPT),
     Way("gdb breakpoint", "break *processCommand\ncommands\nsilent\ncontinue\nend", parse.gdb_breakpoint, "gdb"),
     Way("ltrace", "ltrace -f -L -c -x processCommand -p PID -o OUT", parse.call_table("processCommand")),
+    Way("uftrace", "uftrace record -d OUT --no-libcall --no-event -P ^processCommand$ redis-server", parse.uftrace, "launch", "uftrace report -d OUT"),
     Way("dynprobe, system calls", "dynprobe --pid PID -q -f json -o OUT --no-record --syscall '*' --count", None),
     Way("strace, system calls", "strace -f -c -p PID -o OUT", None),
 ]
@@ -42,20 +44,25 @@ WAYS = [
 class Server:
     """A redis-server at a socket, as what attach.text_changed() asks for; with its load."""
 
-    def __init__(self):
+    def __init__(self, *tool):
         self.dir = tempfile.mkdtemp(prefix="peers-redis-")
         self.socket = os.path.join(self.dir, "socket")
         self.path = os.path.realpath(shutil.which("redis-server"))
-        self.process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir)
-        self.pid = self.process.pid
+        argv = [*(tool or ["redis-server"]), "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir, env=attach.ENV, start_new_session=True)
         until = time.monotonic() + 10
         while not os.path.exists(self.socket):
             if time.monotonic() > until or self.process.poll() is not None:
                 raise Silent("redis-server did not start")
             time.sleep(0.01)
+        self.pid = int(self.cli("info", "server", r"process_id:(\d+)"))
         self.address = self.place()
         self.first = self.byte()
+
+    def cli(self, *words):
+        """What redis-cli finds; the last word is what to look for."""
+        said = subprocess.run(["redis-cli", "-s", self.socket, *words[:-1]], capture_output=True, text=True, check=True, timeout=20).stdout
+        return re.search(words[-1], said)[1]
 
     def place(self):
         """Where the function is: the executable is position-independent."""
@@ -77,8 +84,7 @@ class Server:
 
     def commands(self):
         """How many commands it has processed, this one included."""
-        said = subprocess.run(["redis-cli", "-s", self.socket, "info", "stats"], capture_output=True, text=True, check=True, timeout=20).stdout
-        return int(re.search(r"total_commands_processed:(\d+)", said)[1]) + 1
+        return int(self.cli("info", "stats", r"total_commands_processed:(\d+)")) + 1
 
     def rate(self, requests):
         """SETs a second."""
@@ -92,8 +98,13 @@ class Server:
     def load(self):
         return self.rate(max(LEAST, self.rate(PILOT) * LOAD_S))
 
+    def shut_down(self):
+        subprocess.run(["redis-cli", "-s", self.socket, "shutdown", "nosave"], capture_output=True, check=False, timeout=20)
+        self.process.wait(20)
+
     def close(self):
-        self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -124,12 +135,28 @@ def turn(way, bench, server):
     return alone, probed, text, server.commands() - before - 1, notes
 
 
+def turn_launched(way, bench, server):
+    """The same with a tool that starts the program: two servers."""
+    alone = server.load()
+    with attach.Attached([], None) as tool:
+        probed = Server(*(word.replace("OUT", tool.out) for word in bench.words(way.command)))
+        try:
+            rate, truth = probed.load(), probed.commands()
+            probed.shut_down()
+        finally:
+            probed.close()
+        text = result(tool, way)
+    if not way.read(text).count:
+        raise Failed("recorded nothing: " + attach.reason(text))
+    return alone, rate, text, truth + 1, []  # shutdown is a command, too
+
+
 def measure(way, bench):
     """{"alone": rates, "probed": rates, "equal":, "answer":, "notes":}, or {"failed": why}."""
     server = None
     try:
         server = Server()
-        alone, probed, text, truth, notes = turn(way, bench, server)
+        alone, probed, text, truth, notes = (turn_launched if way.how == "launch" else turn)(way, bench, server)
         equal, words = parse.verdict(way.read(text), truth) if way.read else (None, "not compared")
         return {"alone": alone, "probed": probed, "equal": equal, "answer": words, "notes": notes}
     except (Failed, Silent, OSError, subprocess.SubprocessError) as e:

@@ -133,7 +133,7 @@ def pause_chart(data):
 def page(data):
     """docs/peers.md"""
     return PAGE.format(
-        date=data["date"], machine=data["machine"], rounds=data["rounds"], versions=", ".join(f"{t} {v}" for t, v in data["versions"].items()),
+        date=data["date"], machine=data["machine"], rounds="one round" if data["rounds"] == 1 else f"{data['rounds']} rounds", versions=", ".join(f"{t} {v}" for t, v in data["versions"].items()),
         bare=chart.duration(data["bare_ns"]), quiet=spread(quiet(data["places"]), ms),
         hits=table(["what", "tool", "1 thread", "8 threads", "1 thread, times dynprobe", "its answer"], hit_rows(data["hits"])),
         places=table(["tool", "places", "armed after", "longest pause", "removed after", "longest pause then", "a hit", "its answer"],
@@ -154,7 +154,7 @@ PAGE = """# dynprobe beside its peers
 This page answers: what do other tools cost for the same question, on the same program, in the same run? `make bench-peers` writes it.
 Every tool is asked as its users ask it; [the commands](#the-commands) are below.
 
-Measured {date} on {machine}; {rounds} round(s), the median first, then the least and the most. {versions}.
+Measured {date} on {machine}; {rounds}: the median, then the least and the most. {versions}. Differences of a nanosecond are noise.
 
 ![Cost of a hit](peers-cost.svg)
 
@@ -169,7 +169,7 @@ and after it had gone. So it contains what tools do on other processors and whil
 - The function begins with `push`, which the kernel emulates: the fast case of its uprobes (bpftrace, perf). `lea` is the other case: most instructions
   are single-stepped, which is slow on virtual machines above all.
 - Tools that write an event for each call get bursts of at most 40,000 calls (text: 10,000), with 8 threads a quarter of that from each, and rests
-  in between, with buffers of 16 MiB or more: this is the cost of kept events. At full speed without rests all of them lose events.
+  in between, with buffers of 16 MiB or more: this is the cost of kept events, not a rate that a tool can keep up.
 - *Its answer* is compared with the program's own count. *Equal* means count and lost together are exactly the truth, and buckets where there are
   some. A histogram of durations has no truth but its number.
 - uftrace records entry and exit, and can only start programs. LTTng's tracepoint is compiled in; its reference is the same without a session.
