@@ -54,6 +54,8 @@
  * that find no free slot look for slots whose owners are gone (tgkill with signal 0). Those keep their records, after which the
  * new owner announces itself. Both are system calls: do not set overwrite in a process under a seccomp filter.
  *
+ * A run with --overwrite sets overwrite until it has removed its probes; then it takes over as below.
+ *
  * Who may move a slot's tail:
  *   a tool takes over   writes overwrite = 0, then, after a full barrier (a system call is one), waits until each slot's
  *                       `reclaiming` reads 0; from then on it owns that tail. The wait is short: the thread has nothing
@@ -330,6 +332,28 @@ static inline uint64_t dp_park_owner(uint32_t tid, uint64_t process)
 	return tid | process << 32;
 }
 
+/*
+ * Hits that wait where their ring is full (agent/ring/full.c; decision 0049). A thread adds 1 to `waits`, then waits until
+ * `drained` changes and tries again, for wait_ticks in all. If that was in vain it sets served to 0 and lets the others go:
+ * nobody waits until a tool sets it again. The tool, whenever it has read a ring: adds 1 to `drained`, and wakes the threads if
+ * `waits` has changed; whenever it has read all: also sets served, and adds 1 to `passes`. A tool that leaves writes served = 0
+ * first. Nothing here belongs to a thread, so one that dies while it waits, or whose signal handler leaves by longjmp, takes
+ * nothing along.
+ */
+struct dp_on_full {
+	uint64_t wait_ticks; /* of the time stamp counter; 0: no hit waits */
+	uint64_t tick;       /* ns of each, with 32 fractional bits */
+	uint32_t served;     /* 1: a tool reads the rings */
+	uint32_t waits;
+	uint32_t drained;  /* a futex */
+	uint32_t children; /* 1: hits of fork children that record wait, too */
+	uint32_t tool;     /* its pid as the target's own threads know it; 0: they do not */
+	uint32_t passes;   /* of the tool over all rings */
+	uint64_t hits;  /* that waited */
+	uint64_t late;  /* of them: in vain */
+	uint64_t ticks; /* of the time stamp counter, that all of them waited together */
+};
+
 struct dp_follow { /* what a fork child needs to join */
 	uint32_t on;        /* 1: fork children join; 0: no more, and those that have joined take no more room */
 	uint32_t joined;    /* the last number taken */
@@ -379,6 +403,7 @@ struct dp_control {
 	/* The process that the probes were installed in: pid in the tool's pid namespace, field 22 of its stat. 0 by older tools. */
 	uint64_t target_pid, target_start;
 	struct dp_aggs answers;
+	struct dp_on_full on_full;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 

@@ -58,6 +58,19 @@ struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *
 /* One 8-byte store makes the record visible to the consumer. */
 void dp_ring_commit(struct dp_record *record, uint32_t size, uint16_t probe);
 
+/* ---- full.c: a hit that waits for room ----------------------------------------------------------- */
+
+struct dp_patience {    /* of one hit; begins as zeroes */
+	uint64_t begun; /* time stamp counter at the first wait; 0: none */
+	uint64_t tail;  /* of the slot, and `passes` when it was first seen there */
+	uint32_t since;
+	uint32_t seen; /* `drained` before the last try */
+};
+/* The slot's ring is full. Waits until there may be room; then try again, from the start of the hit. False: lose it. */
+bool dp_full_wait(struct dp_on_full *f, const struct dp_agent *agent, struct dp_slot *slot, struct dp_patience *p);
+/* After the last try of a hit that has waited. */
+void dp_full_note(struct dp_on_full *f, const struct dp_patience *p);
+
 /* ---- overwrite.c: the flight recorder ---------------------------------------------------------- */
 
 /* Gives up the ring's oldest records, so that `size` bytes may fit. False if none were given up. */

@@ -7,10 +7,12 @@
 
 #include <stdbool.h>
 
+#define DP_FUTEX_WAIT        0 /* relative time */
 #define DP_FUTEX_WAKE        1
 #define DP_FUTEX_WAIT_BITSET 9 /* absolute time, CLOCK_MONOTONIC. Not private: the tool waits on these words too */
 #define DP_EINTR             4
 #define DP_EAGAIN            11
+#define DP_ETIMEDOUT         110
 
 struct dp_timespec {
 	int64_t sec, nsec;

@@ -37,6 +37,8 @@ struct dp_target_options {
 	bool follow;        /* fork children record (followers.c) */
 	bool gates;         /* stubs have gates, and there is room for a manifest: for resident probes */
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
+	uint64_t block_ns;  /* how long a hit may wait where its ring is full; 0: it is lost at once */
+	bool overwrite;     /* rings keep the newest records, and are read in the end (dp_target_drain() with `last`) */
 	uint64_t max_memory; /* bytes that all rings may use; 0: a share of what the process may still use */
 	uint64_t max_pause_ns; /* longest hold of all threads together (DP_TAG_UNSTOPPABLE); 0: DP_MAX_PAUSE_NS */
 	unsigned nslots;    /* most threads that can record at once; 0 = 1024 */
@@ -254,6 +256,26 @@ void dp_target_drain_break(struct dp_target *t);
 void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 
 /*
+ * Full rings (full.c; decision 0049). Hits that wait (options.block_ns) do so from the install on, and each drain lets them try
+ * again. With options.overwrite nothing is drained before the `last` drain: call that when the probes are removed, or the target
+ * is gone. Before prepare, dp_target_full_check() refuses DP_TAG_SECCOMP: both take system calls.
+ */
+struct dp_error *dp_target_full_check(const struct dp_target *t) DP_MUST_CHECK;
+/* Has a hit begun to wait since the last drain? */
+bool dp_target_awaited(const struct dp_target *t);
+struct dp_full_counts {
+	uint64_t hits, late, ns; /* that waited; of them in vain; all together */
+};
+void dp_target_full_counts(const struct dp_target *t, struct dp_full_counts *ret);
+/*
+ * Has a thread entered a seccomp filter since the install? Then no hit waits from then on, for snapshots neither, and rings do
+ * not overwrite themselves any more. Drains and dp_park_inspect() look for this now and then; a hit before that may be killed.
+ */
+bool dp_target_is_caged(const struct dp_target *t);
+/* The same for fork children: the first that has, or 0. Then no fork child's hit waits. */
+pid_t dp_target_caged_child(const struct dp_target *t);
+
+/*
  * Fork children that record (options.follow; decision 0037). Does one live, or a child that has not hit yet? Inspects every process
  * of the machine, at most twenty times a second.
  */
@@ -290,6 +312,11 @@ struct dp_remove_report {
  * target is closed or prepared again: drain with `last` after this.
  */
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
+/*
+ * Only restores the text, as far as that needs no handler of traps: no thread enters a stub any more, and those that wait for
+ * room still may. Drain, then call dp_target_remove(), which ends all waiting first.
+ */
+struct dp_error *dp_target_restore(struct dp_target *t, struct dp_remove_report *report) DP_MUST_CHECK;
 
 /* ---- fork children (open/children.c, decision 0038) ------------------------------------------------------------------------ */
 

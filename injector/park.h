@@ -17,15 +17,6 @@ struct dp_park_limits {
 	uint64_t rest_ns;     /* none before */
 	uint64_t wait_ns;     /* longest wait of a thread; then it resumes, and the hit counts as late */
 };
-struct dp_park_watch {        /* private to park.c */
-	uint64_t stuck_ns;    /* since when the place has been occupied, or 0 */
-	uint64_t filtered_ns; /* last check for a seccomp filter */
-	size_t next;          /* next thread to check */
-	uint64_t children_ns;
-	size_t next_child;
-	pid_t caged_child;
-	bool caged;
-};
 /* DP_TAG_SECCOMP under a filter: waiting takes system calls. */
 struct dp_error *dp_park_check(const struct dp_target *t) DP_MUST_CHECK;
 /* Before install: hits wait from the first one on. */
@@ -41,7 +32,7 @@ struct dp_park_hit {
 	uint64_t seen_ns;             /* when dp_park_inspect() found it */
 	struct user_regs_struct regs; /* the program's at the probe; segments and orig_rax are not filled in */
 };
-/* Does a thread wait? */
+/* Does a thread wait? Where threads have entered a seccomp filter (dp_target_is_caged()), nobody does from then on. */
 bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret);
 /*
  * Call it with all threads held. Does this hit's thread still wait? If so it keeps waiting, for as long as it would have anyway,
@@ -54,14 +45,6 @@ bool dp_park_waits(const struct dp_target *t, const struct dp_park_hit *hit);
 void dp_park_done(struct dp_target *t);
 /* Releases a waiting thread without a snapshot: its record will have no id. */
 bool dp_park_release(struct dp_target *t); /* false: none waited */
-/*
- * Has a thread entered a seccomp filter since? Then no hit waits from then on: waiting takes system calls. dp_park_inspect()
- * checks for this now and then; a hit before the check may be killed for its wait.
- */
-bool dp_park_is_caged(const struct dp_target *t);
-/* The same for fork children: the first that has, or 0. Then no fork child's hit waits. */
-pid_t dp_park_caged_child(const struct dp_target *t);
-
 /* For a limit shared by targets: at most `left` more here, none before `rest_ns`. Does not affect a waiting thread. */
 void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns);
 

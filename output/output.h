@@ -102,6 +102,9 @@ struct dp_summary_snapshots { /* what became of each hit */
 	uint64_t taken, failed;
 	uint64_t over, missed, late; /* beyond the limits; during another snapshot; waited in vain */
 };
+struct dp_summary_waits {        /* hits whose ring was full, that waited (--on-full block) */
+	uint64_t hits, late, ns; /* late: in vain; ns: all together */
+};
 struct dp_summary_child { /* a fork child whose probes could not be removed */
 	pid_t pid;
 	const char *comm, *tag, *why;
@@ -138,6 +141,7 @@ struct dp_summary {
 	const char *record_dir; /* NULL if not recorded */
 	const char *session;    /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
+	const struct dp_summary_waits *waits;         /* NULL: hits do not wait */
 	const struct dp_summary_children *children;   /* NULL: not known */
 	const struct dp_summary_programs *programs;   /* NULL: none were watched */
 	const char *ended_by;                         /* "interrupt", "hits", "duration", "target exited", "target called exec" */

@@ -108,7 +108,10 @@ struct dp_record *dp_ring_reserve(const struct dp_agent *agent, struct dp_slot *
 		if (!control)
 			return NULL;
 		if (pos + size > DP_LOAD(&slot->limit)) {
-			if (!extend(control, slot, pos, size) && !dp_ring_overwrite(agent, slot, size))
+			if (extend(control, slot, pos, size))
+				continue;
+			/* Asked here, too: that needs no stack. */
+			if (DP_LOAD(&control->overwrite) != 1 || !dp_ring_overwrite(agent, slot, size))
 				return NULL;
 		} else if (dp_cmpxchg_local(&slot->head, pos, pos + size)) {
 			return record_at(slot, pos);

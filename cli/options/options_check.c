@@ -23,8 +23,8 @@ static struct dp_error *check_sink(struct dp_options *o)
 		o->trace.sink = DP_SINK_LTTNG;
 	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE,
-		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record and --no-record are for "
-		                "--sink ring; read the session with lttng view",
+		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record, --no-record, --on-full and "
+		                "--overwrite are for --sink ring; read the session with lttng view",
 		                of_lttng ? of_lttng : "--sink lttng");
 	return NULL;
 }
@@ -155,6 +155,23 @@ static struct dp_error *check_calls(enum dp_verb verb, const struct dp_options *
 	return NULL;
 }
 
+/* Decision 0049 says why. */
+static struct dp_error *check_full(const struct dp_options *o)
+{
+	const char *other = o->trace.block_ns       ? "--on-full block"
+	                    : o->trace.hits         ? "-n"
+	                    : o->trace.all          ? "--all (pid*)"
+	                    : o->trace.follow       ? "--follow"
+	                    : o->trace.pending      ? "--pending"
+	                    : o->trace.snapshots.on ? "--snapshot"
+	                                            : NULL;
+	if (o->trace.asked.what && (o->trace.overwrite || o->trace.block_ns))
+		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --overwrite nor --on-full");
+	if (!o->trace.overwrite || !other)
+		return NULL;
+	return dp_error(DP_TAG_USAGE, "--overwrite reads the rings when the run ends: it and %s exclude each other", other);
+}
+
 static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
 	if (o->profile_hz)
@@ -168,6 +185,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_pending(o));
 	DP_TRY(check_follow(o));
 	DP_TRY(dp_snapshots_check(verb, o));
+	DP_TRY(check_full(o));
 	return dp_aggs_check(verb, o);
 }
 

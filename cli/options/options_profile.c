@@ -21,6 +21,8 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	        : o->trace.allow_seccomp                                      ? "--allow-seccomp"
 	        : o->trace.ring_size                                          ? "--buffer-size"
 	        : o->trace.max_memory                                         ? "--max-memory"
+	        : o->trace.block_ns                                           ? "--on-full"
+	        : o->trace.overwrite                                          ? "--overwrite"
 	        : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter
 	                ? "events of LTTng"
 	                : NULL;

@@ -94,6 +94,22 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 	return p->o.trace.tactics ? NULL : dp_error(DP_TAG_USAGE, "--tactic needs one of jump, pun, evict, window, trap");
 }
 
+#define BLOCK_MOST_NS UINT64_C(60000000000)
+
+static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
+{
+	uint64_t *ns = &p->o.trace.block_ns;
+	*ns = 0;
+	if (!strcmp(arg, "drop"))
+		return NULL;
+	if (strncmp(arg, "block=", 6))
+		return dp_error(DP_TAG_USAGE, "--on-full '%s': use drop, or block=TIME (block=100ms)", arg);
+	DP_TRY(dp_duration_parse("--on-full block", arg + 6, ns));
+	return *ns && *ns <= BLOCK_MOST_NS
+	               ? NULL
+	               : dp_error(DP_TAG_USAGE, "--on-full '%s': a hit waits for 60 s at most, and more than 0", arg);
+}
+
 /* The destination of an option; the comparison makes the compiler check its type. */
 #define OF(field, type)                                                                                                          \
 	.to = offsetof(struct dp_options, field) + 0 * sizeof((type *)0 == &((struct dp_options *)0)->field), .size = sizeof(type)
@@ -208,6 +224,14 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          SIZE(trace.ring_size, size_t), .most = 1u << 30, .range = "is at most 1G for each thread"},
         {"max-memory", 0, "SIZE", "memory of all rings of a process (default: half of what is left, 64M at most)", PROBES,
          SIZE(trace.max_memory, size_t), .least = 256u << 10, .range = "is at least 256K"},
+        {"on-full", 0, "WHAT",
+         "what becomes of a hit whose thread's ring is full: drop (default), or block=TIME to let the thread wait for dynprobe, "
+         "at "
+         "most TIME",
+         V(RUN), .take = take_on_full, .events = true},
+        {"overwrite", 0, NULL,
+         "a flight recorder: full rings give up their oldest events for new ones, and are read when the run ends", V(RUN),
+         FLAG(trace.overwrite), .events = true},
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
         {"follow", 0, NULL,

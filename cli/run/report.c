@@ -82,11 +82,13 @@ void dp_report_summary(struct dp_trace *t)
 	struct dp_summary_snapshots shots;
 	struct dp_summary_children children;
 	struct dp_summary_programs programs;
+	struct dp_summary_waits waits;
 	struct dp_summary sum;
 	if (!dp_run_summary(&t->run, &sum))
 		return;
 	sum.record_dir = t->out.record_dir;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
+	sum.waits = dp_run_waits(&t->run, &waits) ? &waits : NULL;
 	sum.programs = dp_starts_counts(&t->run, &programs) ? &programs : NULL;
 	sum.children = dp_run_children(&t->run, &children) ? &children : NULL;
 	dp_outputs_summary(&t->out, t->options, &sum);

@@ -78,6 +78,9 @@ static void say_where(const struct dp_trace *t)
 		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record prints them\n", t->run.why_ring);
 	else if (t->spec.asked.what)
 		fprintf(stderr, "dynprobe: counting; Ctrl-C ends\n");
+	else if (t->spec.overwrite)
+		fprintf(stderr, "dynprobe: keeping the newest events of each thread%s%s; Ctrl-C ends and takes them\n",
+		        t->out.record_dir ? ", for " : "", t->out.record_dir ? t->out.record_dir : "");
 	else if (t->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder (%s); Ctrl-C ends\n", t->out.record_dir,
 		        t->run.why_ring);

@@ -436,11 +436,18 @@ struct dp_error *dp_installation_restore(struct dp_target *t, struct dp_installa
 	return err;
 }
 
+struct dp_error *dp_target_restore(struct dp_target *t, struct dp_remove_report *report)
+{
+	*report = (struct dp_remove_report){0};
+	return !t->installed || t->gone || t->in.trap ? NULL : dp_installation_restore(t, &t->in, NULL, report);
+}
+
 struct dp_error *dp_target_remove(struct dp_target *t, struct dp_remove_report *report)
 {
 	*report = (struct dp_remove_report){0};
 	if (!t->installed)
 		return NULL;
 	t->installed = false;
+	dp_full_leave(t);
 	return t->gone ? NULL : dp_installation_remove(t, &t->in, report);
 }

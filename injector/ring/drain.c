@@ -13,6 +13,7 @@
 #include "injector/ring/clock.h"
 #include "injector/ring/drain_batch.h"
 #include "injector/ring/drain_lane.h"
+#include "injector/ring/waiters.h"
 
 #include <string.h>
 
@@ -41,6 +42,7 @@ struct dp_drain {
 	uint64_t damaged, abandoned;
 	bool broken; /* the consumer wants no more for now */
 	struct dp_ring_memory room;
+	struct dp_waiters waiters;
 	dp_owner_fn owner_state; /* NULL: only the target records */
 };
 
@@ -311,6 +313,7 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 	look(d, &pass, all, final);
 	do {
 		DP_TRY(collect(d, &pass, &cut));
+		dp_waiters_pass(&d->waiters);
 		if (merge(d, horizon_of(d, &pass, all, hold), to) == 0) {
 			if (!hold)
 				break;
@@ -343,7 +346,10 @@ void dp_drain_lanes(struct dp_drain *d, bool last, dp_hits_fn each, void *data)
 	for (uint32_t i = 0; i < d->nactive && !d->broken; i++) {
 		batch.hits.lane = lane_number(d, d->active[i]);
 		dp_lane_batches(&d->lane[d->active[i]], &pass, &d->broken);
+		dp_waiters_look(&d->waiters);
 	}
+	if (!d->broken)
+		dp_waiters_pass(&d->waiters);
 	d->previous = pass.begin;
 }
 
@@ -355,6 +361,16 @@ void dp_drain_break(struct dp_drain *d)
 struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data)
 {
 	return run(d, true, false, (struct dp_hit_sink){each, data});
+}
+
+void dp_drain_serve(struct dp_drain *d, bool on)
+{
+	dp_waiters_serve(&d->waiters, on ? &d->control->on_full : NULL);
+}
+
+bool dp_drain_awaited(const struct dp_drain *d)
+{
+	return dp_waiters_any(&d->waiters);
 }
 
 pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot)

@@ -38,6 +38,14 @@ struct dp_error *dp_drain_flush(struct dp_drain *d, dp_hit_fn each, void *data) 
  */
 void dp_drain_lanes(struct dp_drain *d, bool last, dp_hits_fn each, void *data);
 
+/*
+ * Hits that wait where their ring is full: struct dp_on_full, which the caller has filled in. Each run from now on lets them try
+ * again, until this is called with false: then those that wait go on, and nobody waits any more.
+ */
+void dp_drain_serve(struct dp_drain *d, bool on);
+/* Has a hit begun to wait since the last run read the rings? */
+bool dp_drain_awaited(const struct dp_drain *d);
+
 /* The thread of the records from the slot's tail on, until a record names another. */
 pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot);
 

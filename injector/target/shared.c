@@ -184,6 +184,7 @@ struct dp_error *dp_shared_fill(struct dp_target *t)
 	DP_TRY(private_init(t, &l));
 	t->in.live = true;
 	DP_TRY(dp_drain_create((void *)t->data, t->in.region[DP_REGION_DATA].size, &t->drain));
+	DP_TRY(dp_full_init(t));
 	DP_TRY(dp_followers_begin(t));
 	if (!t->ahead)
 		dp_drain_give_back(t->drain);

@@ -62,6 +62,13 @@ struct dp_freeze_retry { /* freeze_retry.c */
 	int vain_removing;             /* failed attempts since the current removal began */
 };
 
+struct dp_cage { /* cage.c */
+	uint64_t looked_ns;
+	size_t next, next_child; /* thread and child to look at next */
+	bool all;                /* a thread of the target was under a new filter */
+	pid_t child;             /* a fork child was, or 0 */
+};
+
 struct dp_target {
 	struct dp_process process;
 	struct dp_freeze_retry patience;
@@ -98,7 +105,10 @@ struct dp_target {
 	struct dp_traps trap;
 	struct dp_outer_ids *outer; /* outer.c: ids of threads in another pid namespace */
 	struct dp_park_limits park;
-	struct dp_park_watch park_watch;
+	uint64_t park_stuck_ns; /* since when the place of a waiting hit has been occupied, or 0 */
+	struct dp_cage cage;
+	bool overwrites;  /* rings overwrite themselves (flight.c) */
+	uint64_t skipped; /* abandoned reservations that overwriting has skipped */
 	struct dp_cells_want cells;
 	bool bases_differ; /* identity.c: all threads with an fs base have different ones */
 	struct dp_installation in;
@@ -160,6 +170,7 @@ struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size);
 uint64_t dp_aggs_private(const struct dp_target *t);
 /* Rate of the time stamp counter: ns per tick, fixed point with 32 fractional bits. */
 struct dp_error *dp_aggs_tick(uint64_t *ret) DP_MUST_CHECK;
+struct dp_error *dp_ticks_of(uint64_t ns, uint64_t *ret) DP_MUST_CHECK;
 void dp_aggs_init(struct dp_target *t);
 /* Gives blocks of fork children that have ended to others, as of the last dp_followers_inspect(). */
 void dp_aggs_reap(struct dp_target *t);
@@ -173,6 +184,18 @@ struct dp_followers *dp_followers_destroy(struct dp_followers *f); /* accepts NU
 /* ---- park.c: fills in the control page ------------------------------------------------------------------------------------- */
 
 struct dp_error *dp_park_init(struct dp_target *t) DP_MUST_CHECK;
+
+/* ---- full.c, flight.c: rings that are full -----------------------------------------------------------------------------------
+ */
+
+/* When the drain exists: what the options say. */
+struct dp_error *dp_full_init(struct dp_target *t) DP_MUST_CHECK;
+/* With each drain: looks for threads that must not wait any more. */
+void dp_full_look(struct dp_target *t);
+/* Lets waiting hits go on; none waits any more. */
+void dp_full_leave(struct dp_target *t);
+/* Ends the overwriting, for the last drain. */
+struct dp_error *dp_flight_end(struct dp_target *t) DP_MUST_CHECK;
 
 /* ---- identity.c ------------------------------------------------------------------------------------------------------------ */
 

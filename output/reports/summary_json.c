@@ -112,6 +112,18 @@ static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s
 	dp_put_str(b, "}");
 }
 
+static void put_waits(struct dp_buf *b, const struct dp_summary_waits *w)
+{
+	if (!w)
+		return;
+	put_key(b, ",", "waited");
+	put_key(b, "{", "hits");
+	dp_put_dec(b, w->hits);
+	put_number(b, "in_vain", w->late);
+	put_number(b, "ns", w->ns);
+	dp_put_str(b, "}");
+}
+
 static void put_children(struct dp_buf *b, const struct dp_summary_children *c)
 {
 	if (!c)
@@ -198,6 +210,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "session", s->session);
 	put_string(&b, "ended_by", s->ended_by);
 	put_snapshots(&b, s->snapshots);
+	put_waits(&b, s->waits);
 	put_children(&b, s->children);
 	put_programs(&b, s->programs);
 	put_processes(&b, s);

@@ -414,6 +414,18 @@ static void put_children(struct out *o, const struct dp_summary_children *c)
 		dp_buf_printf(&o->b, "            ... and in %zu more\n", c->nleft - LISTED);
 }
 
+static void put_waits(struct out *o, const struct dp_summary_waits *w)
+{
+	if (!w || !w->hits)
+		return;
+	label(o, "", "waited");
+	dp_buf_printf(&o->b, "%" PRIu64 " hit%s for room in a ring, %.3f s in all", w->hits, w->hits == 1 ? "" : "s",
+	              (double)w->ns / 1e9);
+	if (w->late)
+		put_count(o, BAD, w->late, "in vain");
+	dp_put_str(&o->b, "\n");
+}
+
 static void put_programs(struct out *o, const struct dp_summary_programs *p)
 {
 	if (!p)
@@ -444,6 +456,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	}
 	if (all.placed && (s->attach_ns || s->pause_detach_ns))
 		put_pause(&o, s);
+	put_waits(&o, s->waits);
 	put_inner(&o, s);
 	put_by_calls(&o, s);
 	put_left(&o, s);

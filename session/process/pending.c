@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process/pending.h"
 
-#include "session/process/session_scope.h"
 #include "injector/loads.h"
+#include "session/process/session_full.h"
+#include "session/process/session_scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ struct dp_pending {
 	size_t nlater;
 	unsigned *nnotes;           /* for each probe, the number of its notes */
 	struct dp_loss *closed;     /* losses of closed sessions */
+	struct dp_full_counts closed_full;
 	struct dp_target *draining; /* the one of `later` being drained, or NULL */
 };
 
@@ -195,6 +197,17 @@ void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss 
 	}
 }
 
+void dp_pending_full(const struct dp_session *s, struct dp_full_counts *sum)
+{
+	for (size_t k = 0; s->pending && k < s->pending->nlater; k++)
+		dp_session_full_count(s->pending->later[k], sum);
+	if (!s->pending)
+		return;
+	sum->hits += s->pending->closed_full.hits;
+	sum->late += s->pending->closed_full.late;
+	sum->ns += s->pending->closed_full.ns;
+}
+
 struct dp_target *dp_pending_draining(const struct dp_session *s)
 {
 	return s->pending && s->pending->draining ? s->pending->draining : s->target;
@@ -236,6 +249,7 @@ static void close_later(struct dp_session *s, size_t k, dp_pending_drain_fn drai
 		dp_target_loss(later->target, i, &l);
 		add_loss(&p->closed[i], &l);
 	}
+	dp_session_full_count(later, &p->closed_full);
 	dp_session_destroy(later);
 	memmove(&p->later[k], &p->later[k + 1], (--p->nlater - k) * sizeof(struct dp_session *));
 }

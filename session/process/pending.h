@@ -50,6 +50,8 @@ struct dp_target *dp_pending_draining(const struct dp_session *s);
 void dp_pending_drain(struct dp_session *s, bool last, dp_pending_drain_fn drain, void *data);
 /* Adds the losses of later sessions to `sum`. */
 void dp_pending_loss(const struct dp_session *s, unsigned probe, struct dp_loss *sum);
+/* Adds the counts of later sessions (session_full.h). */
+void dp_pending_full(const struct dp_session *s, struct dp_full_counts *sum);
 /* --follow, at the end: fork children do not record any more. Returns how many of them had a probe of a later session. */
 unsigned dp_pending_unfollow(struct dp_session *s);
 /* Releases all threads and removes the later sessions' probes; they can still be drained. Refuses probes that never came. */

@@ -232,6 +232,7 @@ static struct dp_error *plan_once(struct dp_session *s, struct planning *p)
 	DP_TRY(dp_session_aggs_begin(s));
 	if (s->trace->follow)
 		DP_TRY(dp_target_follow_check(s->target));
+	DP_TRY(dp_target_full_check(s->target));
 	dp_session_aggs_nowhere(&runtime);
 	DP_TRY(dp_space_from_image(dp_target_image(s->target), &p->space));
 	runtime.faults = s->trap && !s->no_faults;

@@ -62,6 +62,7 @@ struct dp_session {
 	bool kept;                     /* the probes were left: a later command parks the events */
 	struct dp_found old;           /* the resident probe that this session's probe replaces (keep.c) */
 	bool partial;                  /* not every probe must have a place (--follow: a program of several) */
+	bool said_caged, said_caged_child; /* session_full.c */
 	bool ended;
 	bool survived; /* its program has ended, and fork children of it are followed */
 	enum dp_watch end;

@@ -43,6 +43,8 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .gates = trace->attach,
 	        .follow = trace->follow && !trace->dry_run,
 	        .ring_size = trace->ring_size,
+	        .block_ns = trace->block_ns,
+	        .overwrite = trace->overwrite,
 	        .max_memory = trace->max_memory,
 	        .max_pause_ns = trace->snapshots.take.still.max_pause_ns,
 	        .verbose = dp_trace_logs(trace, DP_LOG_DEBUG) ? log_line : NULL,

@@ -3,13 +3,14 @@
  * The loop of a run: drain every ring, check every site, sleep; until a signal, a limit or the end of all targets. It holds no
  * thread of a target. After a round with many events the sleep is short, so that rings of busy threads do not overflow.
  */
-#include "session/run/snapshots.h"
-#include "session/run/past.h"
-#include "session/run/run.h"
-#include "session/run/starts.h"
 #include "session/process/pending.h"
 #include "session/process/session_aggs.h"
+#include "session/process/session_full.h"
 #include "session/process/session_trap.h"
+#include "session/run/past.h"
+#include "session/run/run.h"
+#include "session/run/snapshots.h"
+#include "session/run/starts.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -145,6 +146,7 @@ static void drain_all(struct dp_run *run, bool last)
 		struct dp_session *s = run->session[run->current];
 		drain_target(s->target, last || s->ended, run);
 		dp_pending_drain(s, last || s->ended, drain_target, run);
+		dp_session_full_round(s);
 	}
 	run->flooded = run->recorded - before > MANY;
 	run->drowned = run->recorded - before > VERY_MANY;
@@ -250,6 +252,12 @@ static const char *watch_all(struct dp_run *run)
 	return alive || dp_starts_lives(run) ? NULL : why;
 }
 
+/* Before the last round of a flight recorder there is nothing to write but losses, which go with the events. */
+static struct dp_error *flush(const struct dp_run *run)
+{
+	return run->trace->overwrite ? NULL : run->trace->calls->flush(dp_run_lost(run), run->trace->calls->run_data);
+}
+
 static bool is_over(const struct dp_run *run)
 {
 	const uint64_t duration = run->trace->duration_ns;
@@ -265,9 +273,20 @@ static const char *limits(const struct dp_run *run)
 	return NULL;
 }
 
+/* Does a hit wait for the next drain? */
+static bool is_awaited(const struct dp_run *run)
+{
+	for (size_t i = 0; run->trace->block_ns && i < run->nsessions; i++)
+		if (dp_target_awaited(run->session[i]->target))
+			return true;
+	return false;
+}
+
 static int sleep_ms(const struct dp_run *run)
 {
 	const struct dp_trace_spec *trace = run->trace;
+	if (is_awaited(run))
+		return 0;
 	int ms = run->drowned ? 0 : run->flooded && !trace->asked.what ? BUSY_MS : IDLE_MS;
 	if (trace->duration_ns) {
 		const uint64_t end = run->armed_ns + trace->duration_ns, now = dp_now_ns();
@@ -322,7 +341,7 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 		if (!dp_run_has_all(run))
 			dp_run_note_losses(run);
 		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded) {
-			DP_TRY(run->trace->calls->flush(dp_run_lost(run), run->trace->calls->run_data));
+			DP_TRY(flush(run));
 			flushed = dp_now_ns();
 		}
 		if (!run->ended_by) /* a signal came while events were shown */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/past.h"
 
+#include "session/process/session_full.h"
 #include "session/run/rows.h"
 #include "session/run/snapshots.h"
 #include "session/run/summary.h"
@@ -123,6 +124,7 @@ void dp_past_take(struct dp_run *run, size_t k)
 		dp_run_note_losses_of(run, s);
 	dp_rows_keep(run, k);
 	dp_snapshots_part(run, s);
+	dp_session_full_count(s, &run->full);
 	for (size_t i = 0; p && s->place && i < p->nprobes; i++)
 		if (s->place[i].absent)
 			note_absent(&p->probe[i], &s->place[i]);

@@ -2,6 +2,7 @@
 #include "session/run/run.h"
 
 #include "session/process/session_aggs.h"
+#include "session/process/session_full.h"
 #include "session/process/session_scope.h"
 #include "session/run/lttng_run.h"
 #include "session/run/patterns.h"
@@ -294,6 +295,10 @@ struct dp_error *dp_run_remove(struct dp_run *run)
 	run->leaving = true;
 	run->leave_ns = dp_now_ns();
 	dp_snapshots_leave(run);
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_session_full_leave(run->session[i]);
+	if (run->trace->block_ns)
+		dp_run_drain(run, false);
 	struct dp_error *err = remove_all(run);
 	for (size_t i = 0; i < run->nsessions; i++)
 		dp_session_sweep(run->session[i], dp_run_must_leave, run);

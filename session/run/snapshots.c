@@ -224,8 +224,8 @@ static struct dp_error *capture_one(struct dp_run *run, struct dp_snapshots *s)
 static void note_filter(struct dp_run *run, struct dp_snapshots *s)
 {
 	char line[256];
-	const bool all = dp_park_is_caged(s->target);
-	const pid_t child = dp_park_caged_child(s->target);
+	const bool all = dp_target_is_caged(s->target);
+	const pid_t child = dp_target_caged_child(s->target);
 	if (all && !s->said_filtered) {
 		snprintf(line, sizeof(line),
 		         "process %d is now under a seccomp filter: its hits do not wait for snapshots any more (dynprobe "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/run/summary.h"
 
+#include "session/process/session_full.h"
 #include "session/run/past.h"
 #include "session/run/snapshots.h"
 
@@ -137,6 +138,15 @@ bool dp_run_children(const struct dp_run *run, struct dp_summary_children *ret)
 	ret->nleft += fill_left(dp_past_children(run), &left[ret->nleft]);
 	ret->left = left;
 	return true;
+}
+
+bool dp_run_waits(const struct dp_run *run, struct dp_summary_waits *ret)
+{
+	struct dp_full_counts all = run->full;
+	for (size_t i = 0; i < run->nsessions; i++)
+		dp_session_full_count(run->session[i], &all);
+	*ret = (struct dp_summary_waits){.hits = all.hits, .late = all.late, .ns = all.ns};
+	return run->trace->block_ns;
 }
 
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret)

@@ -14,7 +14,10 @@ bool dp_run_is_nowhere(const struct dp_run *run, size_t k, size_t i);
 void dp_run_summary_session(const struct dp_session *s, struct dp_summary *sum);
 /* The caller frees ret->left, whose texts are the run's. False if out of memory. */
 bool dp_run_children(const struct dp_run *run, struct dp_summary_children *ret);
-/* Fills all but the recording, the snapshots, the children and the programs. False if out of memory; else call dp_run_summary_fini(). */
+/* False if hits do not wait where their ring is full. */
+bool dp_run_waits(const struct dp_run *run, struct dp_summary_waits *ret);
+/* Fills all but the recording, the snapshots, the waits, the children and the programs. False if out of memory; else call
+ * dp_run_summary_fini(). */
 bool dp_run_summary(const struct dp_run *run, struct dp_summary *ret);
 void dp_run_summary_fini(struct dp_summary *s);
 

@@ -74,6 +74,14 @@ struct dp_error *dp_aggs_tick(uint64_t *ret)
 	return NULL;
 }
 
+struct dp_error *dp_ticks_of(uint64_t ns, uint64_t *ret)
+{
+	uint64_t tick = 0;
+	DP_TRY(dp_aggs_tick(&tick));
+	*ret = tick ? (uint64_t)(((unsigned __int128)ns << 32) / tick) : 0;
+	return NULL;
+}
+
 void dp_aggs_init(struct dp_target *t)
 {
 	const struct dp_aggs *a = &t->runtime.answers;

@@ -4,9 +4,9 @@
  */
 #include "injector/park.h"
 
+#include "injector/target/events/cage.h"
 #include "injector/target/events/followers.h"
 #include "injector/target/target.h"
-#include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <limits.h>
@@ -20,7 +20,6 @@
 
 #define ID_TOP   (UINT64_C(1) << 47)
 #define WATCH_NS UINT64_C(100000000)
-#define CHILDREN 16u /* looked at in that time */
 
 static struct dp_control *control_of(const struct dp_target *t)
 {
@@ -44,30 +43,14 @@ static void wake(struct dp_park *p)
 
 struct dp_error *dp_park_check(const struct dp_target *t)
 {
-	const struct dp_process *p = &t->process;
-	const char *why = dp_filter_forbids(p, DP_CALLS_HIT);
-	if (p->filtered && !why && !p->filters)
-		why = "its threads have different ones";
-	if (!why)
-		return NULL;
-	return dp_error(DP_TAG_SECCOMP,
-	                "process %d (%s) is under a seccomp filter (%s), but a hit that waits for its snapshot makes system "
-	                "calls; take the snapshot from outside: dynprobe snapshot %d",
-	                p->pid, p->comm, why, p->pid);
+	char instead[80];
+	snprintf(instead, sizeof(instead), "take the snapshot from outside: dynprobe snapshot %d", t->process.pid);
+	return dp_cage_check(t, "a hit that waits for its snapshot makes system calls", instead);
 }
 
 void dp_park_want(struct dp_target *t, const struct dp_park_limits *limits)
 {
 	t->park = *limits;
-}
-
-/* Converts to ticks of the time stamp counter. */
-static struct dp_error *ticks_of(uint64_t ns, uint64_t *ret)
-{
-	uint64_t tick = 0;
-	DP_TRY(dp_aggs_tick(&tick));
-	*ret = tick ? (uint64_t)(((unsigned __int128)ns << 32) / tick) : 0;
-	return NULL;
 }
 
 struct dp_error *dp_park_init(struct dp_target *t)
@@ -76,8 +59,8 @@ struct dp_error *dp_park_init(struct dp_target *t)
 	uint64_t rest = 0;
 	if (!t->park.on)
 		return NULL;
-	DP_TRY(ticks_of(t->park.interval_ns, &p->interval));
-	DP_TRY(ticks_of(t->park.rest_ns, &rest));
+	DP_TRY(dp_ticks_of(t->park.interval_ns, &p->interval));
+	DP_TRY(dp_ticks_of(t->park.rest_ns, &rest));
 	p->next_tsc = rest ? __builtin_ia32_rdtsc() + rest : 0;
 	p->left = t->park.hits;
 	p->wait_ns = t->park.wait_ns;
@@ -110,47 +93,29 @@ static void copy_regs(const struct dp_regs *from, struct user_regs_struct *to)
 	to->orig_rax = ~0ULL;
 }
 
-struct status {
-	pid_t ns_tid;
-	bool filtered, ended;
-};
-
-static bool read_status(const struct dp_target *t, pid_t pid, pid_t tid, struct status *ret)
-{
-	struct dp_buf text;
-	bool nested;
-	dp_buf_init(&text);
-	const bool found = dp_proc_slurp(&text, "/proc/%d/task/%d/status", pid, tid);
-	if (found)
-		*ret = (struct status){dp_status_ns_pid(dp_buf_str(&text), &nested), dp_filter_is_new(&t->process, dp_buf_str(&text)),
-		                       strstr(dp_buf_str(&text), "\nState:\tZ") || strstr(dp_buf_str(&text), "\nState:\tX")};
-	dp_buf_fini(&text);
-	return found;
-}
-
 /* For another pid namespace, where the thread's id in ours is unknown. */
 static bool has_ns_tid(const struct dp_target *t, pid_t pid, pid_t ns_tid)
 {
 	struct dp_tids tids;
-	struct status status;
+	struct dp_thread_status status;
 	bool found = false;
 	if (!dp_proc_tids(pid, &tids))
 		return false; /* it has ended */
 	for (size_t i = 0; i < tids.n && !found; i++)
-		found = read_status(t, pid, tids.tid[i], &status) && status.ns_tid == ns_tid && !status.ended;
+		found = dp_thread_status_read(t, pid, tids.tid[i], &status) && status.ns_tid == ns_tid;
 	free(tids.tid);
 	return found;
 }
 
 /* A waiting thread should not wait for a long check. */
-static bool is_due_for_check(struct dp_park_watch *w)
+static bool is_due_for_check(struct dp_target *t)
 {
 	const uint64_t now = dp_now_ns();
-	if (!w->stuck_ns)
-		w->stuck_ns = now;
-	if (now - w->stuck_ns < WATCH_NS)
+	if (!t->park_stuck_ns)
+		t->park_stuck_ns = now;
+	if (now - t->park_stuck_ns < WATCH_NS)
 		return false;
-	w->stuck_ns = now;
+	t->park_stuck_ns = now;
 	return true;
 }
 
@@ -159,7 +124,7 @@ static bool is_gone(struct dp_target *t, pid_t pid, uint32_t ns_tid)
 {
 	char path[64];
 	if (t->process.nested || pid != t->process.pid)
-		return is_due_for_check(&t->park_watch) && !has_ns_tid(t, pid, (pid_t)ns_tid);
+		return is_due_for_check(t) && !has_ns_tid(t, pid, (pid_t)ns_tid);
 	snprintf(path, sizeof(path), "/proc/%d/task/%u", pid, ns_tid);
 	return access(path, F_OK) != 0;
 }
@@ -168,49 +133,6 @@ static bool is_gone(struct dp_target *t, pid_t pid, uint32_t ns_tid)
 static pid_t process_of(struct dp_target *t, uint64_t process)
 {
 	return process ? dp_followers_pid(t, (uint32_t)process) : t->process.pid;
-}
-
-/* Checks the first thread, and each of the others in turn. */
-static void look_for_filter(struct dp_target *t)
-{
-	struct dp_park_watch *w = &t->park_watch;
-	struct dp_tids tids;
-	struct status status;
-	const uint64_t now = dp_now_ns();
-	if (w->caged || now - w->filtered_ns < WATCH_NS || !dp_proc_tids(t->process.pid, &tids))
-		return;
-	w->filtered_ns = now;
-	w->caged = tids.n && read_status(t, t->process.pid, tids.tid[0], &status) && status.filtered;
-	w->caged |= tids.n && read_status(t, t->process.pid, tids.tid[++w->next % tids.n], &status) && status.filtered;
-	free(tids.tid);
-}
-
-/* A few of the fork children at a time. */
-static void look_for_caged_child(struct dp_target *t)
-{
-	struct dp_park_watch *w = &t->park_watch;
-	struct status status;
-	const uint64_t now = dp_now_ns();
-	if (w->caged_child || now - w->children_ns < WATCH_NS)
-		return;
-	w->children_ns = now;
-	for (unsigned i = 0; i < CHILDREN && !w->caged_child; i++) {
-		const pid_t pid = dp_followers_at(t, w->next_child++);
-		if (pid && read_status(t, pid, pid, &status) && status.filtered)
-			w->caged_child = pid;
-	}
-	if (w->caged_child)
-		__atomic_store_n(&control_of(t)->follow.parks, 0, __ATOMIC_RELEASE);
-}
-
-bool dp_park_is_caged(const struct dp_target *t)
-{
-	return t->park_watch.caged;
-}
-
-pid_t dp_park_caged_child(const struct dp_target *t)
-{
-	return t->park_watch.caged_child;
 }
 
 /* The owner died. Nobody else changes the state of a place that has an owner. */
@@ -225,9 +147,10 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 	struct dp_park *p = park_of(t);
 	if (!p)
 		return false;
-	look_for_filter(t);
-	look_for_caged_child(t);
-	if (t->park_watch.caged) {
+	dp_cage_look(t);
+	if (t->cage.child)
+		__atomic_store_n(&control_of(t)->follow.parks, 0, __ATOMIC_RELEASE);
+	if (t->cage.all) {
 		dp_park_leave(t);
 		return false;
 	}
@@ -235,7 +158,7 @@ bool dp_park_inspect(struct dp_target *t, struct dp_park_hit *ret)
 	const uint32_t state = __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 	const uint64_t owner = __atomic_load_n(&p->owner, __ATOMIC_ACQUIRE);
 	if (!owner) {
-		t->park_watch.stuck_ns = 0;
+		t->park_stuck_ns = 0;
 		return false;
 	}
 	const pid_t pid = process_of(t, owner >> 32);
@@ -299,7 +222,7 @@ void dp_park_bound(struct dp_target *t, uint32_t left, uint64_t rest_ns)
 	uint64_t rest = 0;
 	if (!p || !t->park.on)
 		return;
-	dp_error_destroy(ticks_of(rest_ns, &rest)); /* it worked before; otherwise the tool's own clock check decides */
+	dp_error_destroy(dp_ticks_of(rest_ns, &rest)); /* it worked before; otherwise the tool's own clock check decides */
 	__atomic_store_n(&p->next_tsc, __builtin_ia32_rdtsc() + rest, __ATOMIC_RELAXED);
 	__atomic_store_n(&p->left, left, __ATOMIC_RELAXED);
 }

@@ -75,9 +75,26 @@ static void reap_if_due(struct dp_target *t)
 	reap(t);
 }
 
+/* *any: there is something to drain now. */
+static struct dp_error *begin(struct dp_target *t, bool last, bool *any)
+{
+	*any = false;
+	if (!t->drain)
+		return NULL;
+	dp_full_look(t);
+	if (t->overwrites && !last)
+		return NULL;
+	if (t->overwrites)
+		DP_TRY(dp_flight_end(t));
+	*any = true;
+	return NULL;
+}
+
 struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each, void *data)
 {
-	if (!t->drain)
+	bool any;
+	DP_TRY(begin(t, last, &any));
+	if (!any)
 		return NULL;
 	struct dp_outer outer = {.t = t, .each = each, .data = data};
 	const bool differs = dp_outer_differs(t);
@@ -89,7 +106,9 @@ struct dp_error *dp_target_drain(struct dp_target *t, bool last, dp_hit_fn each,
 
 struct dp_error *dp_target_drain_lanes(struct dp_target *t, bool last, dp_hits_fn each, void *data)
 {
-	if (!t->drain)
+	bool any;
+	DP_TRY(begin(t, last, &any));
+	if (!any)
 		return NULL;
 	struct dp_outer outer = {.t = t, .lane = each, .data = data};
 	const bool differs = dp_outer_differs(t);
@@ -110,4 +129,6 @@ void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret)
 	*ret = (struct dp_loss){0};
 	if (t->drain)
 		dp_drain_loss(t->drain, probe, ret);
+	if (!probe)
+		ret->abandoned += t->skipped;
 }

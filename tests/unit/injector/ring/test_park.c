@@ -144,6 +144,25 @@ static void be_filtered_later(void)
 		pause();
 }
 
+/* A full ring that overwrites itself needs them, too. */
+Test(park, nothing_is_overwritten_in_a_program_that_has_come_under_a_filter, .timeout = 60)
+{
+	const pid_t pid = tr_spawn(be_filtered_later);
+	struct dp_target t = target(pid);
+	t.overwrites = true;
+	control.overwrite = 1;
+	dp_full_look(&t);
+	cr_expect_eq(control.overwrite, 1);
+	tr->value[0] = 1;
+	cr_assert(tr_await_value(&tr->value[1], 1));
+	cr_expect(until(({
+		dp_full_look(&t);
+		dp_target_is_caged(&t);
+	})));
+	cr_expect_eq(control.overwrite, 0);
+	tr_kill(pid);
+}
+
 /* Waiting needs system calls. They were allowed when the probes were installed, but may not be any more. */
 Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60)
 {
@@ -151,13 +170,13 @@ Test(park, nobody_waits_in_a_program_that_has_come_under_a_filter, .timeout = 60
 	struct dp_target t = target(pid);
 	struct dp_park_hit hit;
 	cr_expect_not(dp_park_inspect(&t, &hit));
-	cr_expect_not(dp_park_is_caged(&t));
+	cr_expect_not(dp_target_is_caged(&t));
 	cr_expect_eq(control.park.served, 1);
 	tr->value[0] = 1;
 	cr_assert(tr_await_value(&tr->value[1], 1));
 	cr_expect(until(({
 		cr_expect_not(dp_park_inspect(&t, &hit));
-		dp_park_is_caged(&t);
+		dp_target_is_caged(&t);
 	})));
 	cr_expect_eq(control.park.served, 0);
 	parked(DP_PARK_PARKED, pid);

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/ring/full.c"
