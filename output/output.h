@@ -74,6 +74,25 @@ struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *cl
 struct dp_error *dp_ctf_writer_create(const char *dir, const struct dp_event_class *classes, size_t n,
                                       struct dp_writer **ret) DP_MUST_CHECK;
 /*
+ * The same within limits. `piece`: `dir` is a folder of traces, 0001, 0002 and so on; when one has that size the next begins.
+ * `most`: of all together. With both, the oldest traces are removed; with `most` alone, dp_writer_full() says when it is reached.
+ * What is written by one flush, and a page for each stream, may come on top. 0: no limit.
+ */
+struct dp_record_limits {
+	uint64_t piece, most;
+};
+struct dp_error *dp_recorder_create(const char *dir, const struct dp_record_limits *limits, const struct dp_event_class *classes,
+                                    size_t n, struct dp_writer **ret) DP_MUST_CHECK;
+struct dp_record_pieces {
+	unsigned kept, removed;
+	uint64_t events; /* of those that were removed */
+};
+/* Of such a writer; false without `piece`. */
+bool dp_recorder_pieces(const struct dp_writer *w, struct dp_record_pieces *ret);
+/* Has it taken all that it may? It ignores no event, but the caller should not pass more. */
+bool dp_writer_full(const struct dp_writer *w);
+bool dp_writer_failed(const struct dp_writer *w);
+/*
  * $LTTNG_HOME or $HOME, then lttng-traces/dynprobe-NAME-YYYYMMDD-HHMMSS, with a number added if that exists. The caller frees it.
  */
 struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
@@ -139,6 +158,7 @@ struct dp_summary {
 	size_t left_bytes;                         /* memory that could not be removed from the target */
 	const char *left_why;
 	const char *record_dir; /* NULL if not recorded */
+	const struct dp_record_pieces *pieces; /* of it; NULL: it is one trace */
 	const char *session;    /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
 	const struct dp_summary_waits *waits;         /* NULL: hits do not wait */

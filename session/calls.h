@@ -36,6 +36,7 @@ struct dp_trace_calls {
 	 * snapshots it gets batches instead, which is much faster. It marks damaged events.
 	 */
 	void (*batch)(const struct dp_event_batch *batch, void *data);
+	bool (*full)(void *data); /* after an event: wants the caller no more of them? Then the run ends */
 	void (*fields_known)(unsigned probe, void *data);     /* a library was loaded: this probe's fields are final */
 	void (*note)(const char *text, void *data);           /* a line between the events */
 	struct dp_error *(*flush)(uint64_t lost, void *data); /* called now and then; `lost`: hits lost so far */

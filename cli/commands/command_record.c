@@ -20,6 +20,7 @@ struct recorder {
 	size_t n, failed;          /* failed: processes that are not, or not to their end */
 	struct dp_recording r;
 	struct dp_outputs out;
+	bool cut;            /* it ended early, because its disk is full */
 	struct pollfd *wake; /* the signals, and the ends of the processes */
 	int signal_fd;
 };
@@ -34,11 +35,16 @@ static void on_batch(const struct dp_event_batch *batch, void *data)
 	dp_outputs_batch(&((struct recorder *)data)->out, batch);
 }
 
+static bool is_full(void *data)
+{
+	return dp_outputs_full(&((struct recorder *)data)->out);
+}
+
 static const char *limits(const struct recorder *c, unsigned round)
 {
 	const struct dp_options *o = c->options;
 	if (dp_recording_has_all(&c->r))
-		return "hits";
+		return dp_outputs_full(&c->out) ? "record size" : "hits";
 	if (o->once)
 		return c->r.found_old && round < OLD_TRIES ? NULL : "once";
 	return o->trace.duration_ns && dp_now_ns() - c->r.start_ns >= o->trace.duration_ns ? "duration" : NULL;
@@ -94,17 +100,29 @@ static void summarize(struct recorder *c)
 {
 	const size_t n = dp_recording_nrows(&c->r);
 	dp_auto_free struct dp_summary_probe *probe = calloc(n + 1, sizeof(*probe));
-	const struct dp_summary sum = {.probe = probe, .n = n, .record_dir = c->out.record_dir, .ended_by = c->r.ended_by};
+	const struct dp_summary sum = {.probe = probe, .n = n, .ended_by = c->r.ended_by};
 	if (!probe)
 		return;
 	dp_recording_summary(&c->r, probe);
 	dp_outputs_summary(&c->out, c->options, &sum);
 }
 
+/* What was recorded until the disk was full is there. */
+static struct dp_error *unless_cut(struct recorder *c, struct dp_error *err)
+{
+	if (!dp_outputs_disk_full(err))
+		return err;
+	if (!c->cut)
+		dp_error_print(err, stderr);
+	c->cut = true;
+	c->r.ended_by = "disk full";
+	return dp_error_destroy(err);
+}
+
 static struct dp_error *record(struct recorder *c)
 {
-	struct dp_error *err = record_steps(c);
-	struct dp_error *released = dp_recording_release(&c->r), *ended = dp_outputs_end(&c->out);
+	struct dp_error *err = unless_cut(c, record_steps(c));
+	struct dp_error *released = dp_recording_release(&c->r), *ended = unless_cut(c, dp_outputs_end(&c->out));
 	if (!err)
 		summarize(c);
 	if (!err)
@@ -164,6 +182,7 @@ static struct dp_error *run(struct recorder *c)
 	struct dp_error *err = open_all(c);
 	c->r.most = c->options->trace.hits;
 	c->r.event = on_event;
+	c->r.full = is_full;
 	c->r.data = c;
 	if (!err)
 		err = record(c);
@@ -183,7 +202,7 @@ int dp_command_record(const struct dp_options *options)
 {
 	struct recorder c = {.options = options, .signal_fd = -1};
 	struct dp_error *err = run(&c);
-	const int status = err ? DP_EXIT_FAILURE : c.failed ? DP_EXIT_PARTIAL : 0;
+	const int status = err ? DP_EXIT_FAILURE : c.failed || c.cut ? DP_EXIT_PARTIAL : 0;
 	dp_error_print(err, stderr);
 	dp_error_destroy(err);
 	return status;

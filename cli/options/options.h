@@ -51,6 +51,7 @@ struct dp_options {
 	struct dp_trace_spec trace; /* of a run */
 	const char *output;   /* -o; NULL: standard error; "-": standard output */
 	const char *record;   /* --record; NULL: the default place */
+	size_t record_size, rotate; /* bytes; 0: no limit */
 	enum dp_color color;
 	enum dp_format format;
 	struct dp_show_options show; /* of the verb show */

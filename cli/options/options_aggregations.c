@@ -147,8 +147,9 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
-	if (o->format == DP_FORMAT_CTF || o->record)
-		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record nor -f ctf");
+	if (o->format == DP_FORMAT_CTF || o->record || o->record_size || o->rotate)
+		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "
+		                              "--rotate) nor -f ctf");
 	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))
 		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
 	o->no_record = true;

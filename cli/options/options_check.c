@@ -23,8 +23,8 @@ static struct dp_error *check_sink(struct dp_options *o)
 		o->trace.sink = DP_SINK_LTTNG;
 	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE,
-		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record, --no-record, --on-full and "
-		                "--overwrite are for --sink ring; read the session with lttng view",
+		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record, --record-size, --rotate, "
+		                "--no-record, --on-full and --overwrite are for --sink ring; read the session with lttng view",
 		                of_lttng ? of_lttng : "--sink lttng");
 	return NULL;
 }
@@ -305,8 +305,12 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
 		return dp_error(DP_TAG_USAGE,
 		                "which process? Give --pid (a pid or a name); dynprobe status lists those with resident probes");
-	if (o->no_record && (o->record || o->format == DP_FORMAT_CTF))
-		return dp_error(DP_TAG_USAGE, "--no-record and recording (--record, -f ctf) exclude each other");
+	if (o->no_record && (o->record || o->record_size || o->rotate || o->format == DP_FORMAT_CTF))
+		return dp_error(DP_TAG_USAGE,
+		                "--no-record and recording (--record, --record-size, --rotate, -f ctf) exclude each other");
+	if (o->rotate && o->record_size && o->record_size / 2 < o->rotate)
+		return dp_error(DP_TAG_USAGE, "--record-size must have room for two traces of --rotate: the oldest is removed "
+		                              "when the next begins");
 	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->trace.dry_run)

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 100u
+#define DP_OPTION_ROWS 102u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)

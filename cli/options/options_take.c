@@ -94,6 +94,7 @@ static struct dp_error *take_tactic(struct dp_parser *p, const char *arg)
 	return p->o.trace.tactics ? NULL : dp_error(DP_TAG_USAGE, "--tactic needs one of jump, pun, evict, window, trap");
 }
 
+#define RECORD_LEAST  (UINT64_C(64) << 10)
 #define BLOCK_MOST_NS UINT64_C(60000000000)
 
 static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
@@ -210,6 +211,11 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
         {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
          TEXT(record), .events = true},
+        {"record-size", 0, "SIZE", "end when the recording has SIZE; with --rotate: remove the oldest traces instead", EVENTS,
+         SIZE(record_size, size_t), .least = RECORD_LEAST, .range = "is at least 64K", .events = true},
+        {"rotate", 0, "SIZE",
+         "record into DIR/0001, DIR/0002 and so on, each a trace of its own; begin the next when one has SIZE", EVENTS,
+         SIZE(rotate, size_t), .least = RECORD_LEAST, .range = "is at least 64K", .events = true},
         {"no-record", 0, NULL, "record nothing", EVENTS, FLAG(no_record), .events = true},
         {"sink", 0, "SINK",
          "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current "

@@ -2,6 +2,7 @@
 #include "cli/run/outputs.h"
 #include "output/events/ctf_dir.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,8 +58,10 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 		return dp_error_nomem();
 	if (!o->record)
 		DP_TRY(dp_ctf_default_dir(name, &ret->record_dir));
+	ret->rotates = o->rotate;
 	ret->old_dir = !access(ret->record_dir, F_OK);
-	return dp_ctf_writer_create(ret->record_dir, ret->classes, ret->nclasses, &ret->record);
+	const struct dp_record_limits limits = {.piece = o->rotate, .most = o->record_size};
+	return dp_recorder_create(ret->record_dir, &limits, ret->classes, ret->nclasses, &ret->record);
 }
 
 static struct dp_error *open_steps(const struct dp_options *o, const struct dp_trace_spec *trace, const char *name,
@@ -108,6 +111,11 @@ void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch)
 		dp_writer_batch(o->record, batch);
 }
 
+bool dp_outputs_full(const struct dp_outputs *o)
+{
+	return o->record && (dp_writer_full(o->record) || dp_writer_failed(o->record));
+}
+
 void dp_outputs_class(struct dp_outputs *o, unsigned i)
 {
 	if (o->live)
@@ -154,22 +162,32 @@ size_t dp_outputs_settle(struct dp_outputs *o)
 
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)
 {
+	struct dp_summary all = *summary;
+	all.record_dir = o->record_dir;
+	all.pieces = o->rotates ? &o->pieces : NULL;
 	if (options->format == DP_FORMAT_JSON)
-		dp_summary_json(summary, o->file);
+		dp_summary_json(&all, o->file);
 	else
-		dp_summary_text(summary, stderr, o->color && o->to_stderr);
+		dp_summary_text(&all, stderr, o->color && o->to_stderr);
 }
 
 struct dp_error *dp_outputs_end(struct dp_outputs *o)
 {
 	struct dp_writer *live = o->live, *record = o->record;
 	o->live = o->record = NULL;
+	if (record)
+		o->rotates = dp_recorder_pieces(record, &o->pieces);
 	struct dp_error *first = live ? dp_writer_close(live) : NULL;
 	struct dp_error *second = record ? dp_writer_close(record) : NULL;
 	if (!first)
 		return second;
 	dp_error_destroy(second);
 	return first;
+}
+
+bool dp_outputs_disk_full(const struct dp_error *err)
+{
+	return err && err->tag == DP_TAG_OUTPUT && (err->sys == ENOSPC || err->sys == EDQUOT || err->sys == EFBIG);
 }
 
 void dp_outputs_discard(struct dp_outputs *o)
@@ -179,6 +197,8 @@ void dp_outputs_discard(struct dp_outputs *o)
 	if (!recorded)
 		return;
 	dp_dir_remove_trace(o->record_dir);
+	if (o->rotates)
+		dp_dir_remove_pieces(o->record_dir);
 	if (!o->old_dir)
 		rmdir(o->record_dir);
 }

@@ -15,6 +15,8 @@ struct dp_outputs {
 	bool to_stderr, color;
 	char *record_dir;
 	bool old_dir; /* it is not ours: it was there before */
+	bool rotates; /* it has several traces */
+	struct dp_record_pieces pieces; /* when it has ended */
 	struct dp_event_class *classes;
 	size_t nclasses;
 };
@@ -33,6 +35,8 @@ void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
 /* Whether the outputs take events in batches: those that are only recorded. */
 bool dp_outputs_takes_batches(const struct dp_outputs *o);
 void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch);
+/* Does the recording have its size, or can it not be written? Then it wants no more events. */
+bool dp_outputs_full(const struct dp_outputs *o);
 /* The fields of class `i` are known now, before its first event. */
 void dp_outputs_class(struct dp_outputs *o, unsigned i);
 void dp_outputs_note(struct dp_outputs *o, const char *text);
@@ -42,8 +46,10 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_C
 void dp_outputs_round(struct dp_outputs *o);
 /* Writes the buffered rest of the live view; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
-/* JSON goes where the events go, text to standard error. */
+/* JSON goes where the events go, text to standard error. Adds what is known of the recording. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
+/* Is this only the end of a recording: its disk, quota or RLIMIT_FSIZE is full? */
+bool dp_outputs_disk_full(const struct dp_error *err);
 /* For a run without a hit that failed: ends the outputs, and removes the recording with the directory made for it. */
 void dp_outputs_discard(struct dp_outputs *o);
 /* Ends the recording and the live view; the summary can still be written until dp_outputs_fini(). */

@@ -268,6 +268,8 @@ static struct dp_error *loop(struct profile *p)
 		wait_round(p);
 		drain(p);
 		DP_TRY(dp_outputs_flush(&p->out, 0));
+		if (!p->ended_by && dp_outputs_full(&p->out))
+			p->ended_by = "record size";
 	}
 	stop(p);
 	p->end_ns = dp_now_ns();

@@ -86,7 +86,6 @@ void dp_report_summary(struct dp_trace *t)
 	struct dp_summary sum;
 	if (!dp_run_summary(&t->run, &sum))
 		return;
-	sum.record_dir = t->out.record_dir;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;
 	sum.waits = dp_run_waits(&t->run, &waits) ? &waits : NULL;
 	sum.programs = dp_starts_counts(&t->run, &programs) ? &programs : NULL;

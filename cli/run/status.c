@@ -32,6 +32,8 @@ int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 			if (is_refused(t, k, i))
 				return DP_EXIT_PARTIAL;
 	struct dp_summary_programs programs;
+	if (t->cut)
+		return DP_EXIT_PARTIAL;
 	if (dp_past_refused(&t->run) || (dp_starts_counts(&t->run, &programs) && programs.unprobed))
 		return DP_EXIT_PARTIAL;
 	if (t->run.unheard || t->run.nmissing)

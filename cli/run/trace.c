@@ -167,6 +167,20 @@ static struct dp_error *finish(struct dp_trace *t)
 	return err;
 }
 
+/* What was recorded until the disk was full is there: the run has ended, as by Ctrl-C. The first error of a run counts. */
+static struct dp_error *unless_cut(struct dp_trace *t, struct dp_error *err, struct dp_error *end)
+{
+	struct dp_error *first = err && (!dp_outputs_disk_full(err) || !end || dp_outputs_disk_full(end)) ? dp_take(err, NULL)
+	                                                                                                  : dp_take(end, NULL);
+	dp_error_destroy(err);
+	dp_error_destroy(end);
+	if (!dp_outputs_disk_full(first))
+		return first;
+	dp_error_print(first, stderr);
+	t->cut = true;
+	return dp_error_destroy(first);
+}
+
 static struct dp_error *run_live(struct dp_trace *t)
 {
 	DP_TRY(open_outputs(t));
@@ -177,11 +191,10 @@ static struct dp_error *run_live(struct dp_trace *t)
 		dp_lttng_settle(&t->run);
 	DP_TRY(dp_run_release(&t->run));
 	struct dp_error *err = dp_run_loop(&t->run);
+	if (dp_outputs_disk_full(err))
+		t->run.ended_by = "disk full";
 	struct dp_error *end = finish(t);
-	if (!err)
-		return end;
-	dp_error_destroy(end);
-	return err;
+	return unless_cut(t, err, end);
 }
 
 /* The probes stay; shows nothing, and waits for nothing. */

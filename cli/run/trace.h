@@ -15,6 +15,7 @@ struct dp_trace {
 	struct dp_outputs out;
 	int signal_fd;
 	int signal; /* the one that ended it, or 0 */
+	bool cut;   /* the recording ended early, because its disk is full */
 };
 
 /* Runs what the options ask for; the exit status. Errors are printed. */

@@ -25,6 +25,12 @@ void dp_trace_calls_batches(struct dp_trace *t)
 	t->calls.batch = dp_outputs_takes_batches(&t->out) ? on_batch : NULL;
 }
 
+static bool on_full(void *data)
+{
+	const struct dp_trace *t = data;
+	return dp_outputs_full(&t->out);
+}
+
 static void on_fields_known(unsigned probe, void *data)
 {
 	struct dp_trace *t = data;
@@ -66,6 +72,7 @@ void dp_trace_calls_init(struct dp_trace *t)
 {
 	dp_console_calls(t->options, &t->calls);
 	t->calls.event = on_event;
+	t->calls.full = on_full;
 	t->calls.fields_known = on_fields_known;
 	t->calls.note = on_note;
 	t->calls.flush = on_flush;

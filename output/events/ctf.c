@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,6 +183,17 @@ static void ctf_fini(struct dp_writer *w)
 	free(((struct ctf *)w)->fixed);
 	if (err)
 		dp_writer_fail(w, err);
+}
+
+uint64_t dp_ctf_writer_size(const struct dp_writer *w)
+{
+	return dp_ctf_files_size(&((const struct ctf *)w)->files);
+}
+
+uint64_t dp_ctf_metadata_size(const struct dp_writer *w)
+{
+	struct stat st;
+	return fstatat(((const struct ctf *)w)->files.dir, metadata_name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
 }
 
 /* ---- creation ---- */

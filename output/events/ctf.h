@@ -43,6 +43,10 @@ struct dp_ctf_long {
 	uint64_t timestamp;
 } __attribute__((packed));
 
+/* Of a CTF writer: bytes of its streams, with what is not written yet; of its metadata. */
+uint64_t dp_ctf_writer_size(const struct dp_writer *w);
+uint64_t dp_ctf_metadata_size(const struct dp_writer *w);
+
 /* The metadata text of a trace of these classes. */
 void dp_ctf_metadata(struct dp_buf *b, const uint8_t uuid[16], const struct dp_event_class *classes, size_t n);
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ATTEMPTS = 1000 };
 
@@ -108,6 +109,94 @@ void dp_dir_remove_trace(const char *dir)
 	if (d)
 		closedir(d);
 	dp_dir_unlink(dir, "metadata");
+}
+
+/* ---- pieces of a recording ---- */
+
+static bool is_piece(const char *name)
+{
+	const size_t n = strspn(name, "0123456789");
+	return n >= 4 && !name[n];
+}
+
+/* A link that somebody put in the place of a directory is not followed. */
+static DIR *open_at(int dir, const char *name)
+{
+	const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}
+
+static void remove_files(DIR *d, bool (*is_ours)(const char *name))
+{
+	const struct dirent *entry;
+	while (d && (entry = readdir(d)))
+		if (is_ours(entry->d_name))
+			unlinkat(dirfd(d), entry->d_name, 0);
+	if (d)
+		closedir(d);
+}
+
+static bool is_any(const char *name)
+{
+	return *name;
+}
+
+static bool is_of_trace(const char *name)
+{
+	return is_stream(name) || !strcmp(name, ".metadata");
+}
+
+void dp_dir_remove_piece(const char *dir)
+{
+	DIR *d = open_at(AT_FDCWD, dir);
+	if (!d)
+		return;
+	unlinkat(dirfd(d), "metadata", 0);
+	remove_files(open_at(dirfd(d), "dynprobe"), is_any);
+	unlinkat(dirfd(d), "dynprobe", AT_REMOVEDIR);
+	remove_files(d, is_of_trace);
+	rmdir(dir);
+}
+
+/* The next piece's name, or NULL. */
+static const char *next_piece(DIR *d)
+{
+	const struct dirent *entry;
+	while (d && (entry = readdir(d)))
+		if (is_piece(entry->d_name) || !strcmp(entry->d_name, DP_PIECE_NEXT))
+			return entry->d_name;
+	return NULL;
+}
+
+struct dp_error *dp_dir_without_pieces(const char *dir)
+{
+	DP_TRY(dp_dir_without_trace(dir));
+	DIR *d = opendir(dir);
+	const char *name = next_piece(d);
+	struct dp_error *err =
+	        name ? dp_error(DP_TAG_OUTPUT, "%s/%s exists: the directory already contains a recording; choose another one",
+	                        dir, name)
+	             : NULL;
+	if (d)
+		closedir(d);
+	return err;
+}
+
+void dp_dir_remove_pieces(const char *dir)
+{
+	DIR *d = opendir(dir);
+	for (const char *name; (name = next_piece(d));) {
+		dp_auto_free char *path = NULL;
+		if (asprintf(&path, "%s/%s", dir, name) >= 0)
+			dp_dir_remove_piece(path);
+		else
+			path = NULL;
+	}
+	if (d)
+		closedir(d);
 }
 
 /* ---- the default directory ---- */

@@ -170,6 +170,17 @@ struct dp_error *dp_ctf_files_flush(struct dp_ctf_files *f, uint64_t now, uint64
 	return flush_losses(f, now, lost);
 }
 
+uint64_t dp_ctf_files_size(const struct dp_ctf_files *f)
+{
+	const struct dp_ctf_file *file;
+	uint64_t sum = f->losses ? f->losses->stream.size + f->losses->stream.len : 0;
+	DL_FOREACH(f->oldest, file)
+	{
+		sum += file->stream.size + file->stream.len;
+	}
+	return sum;
+}
+
 struct dp_error *dp_ctf_files_fini(struct dp_ctf_files *f)
 {
 	struct dp_ctf_file *file, *next;

@@ -30,6 +30,8 @@ struct dp_error *dp_ctf_files_get(struct dp_ctf_files *f, uint64_t lane, uint64_
 struct dp_error *dp_ctf_files_spill(struct dp_ctf_files *f) DP_MUST_CHECK;
 /* Writes all events, and the number of those lost so far. */
 struct dp_error *dp_ctf_files_flush(struct dp_ctf_files *f, uint64_t now, uint64_t lost) DP_MUST_CHECK;
+/* Of all streams, with what is not written yet. */
+uint64_t dp_ctf_files_size(const struct dp_ctf_files *f);
 /* Frees the streams and closes their files; drops what is not written. */
 struct dp_error *dp_ctf_files_fini(struct dp_ctf_files *f) DP_MUST_CHECK;
 

@@ -147,7 +147,21 @@ struct dp_error *dp_writer_flush(struct dp_writer *w)
 	if (!w->error)
 		w->ops->flush(w);
 	/* The error itself is kept for dp_writer_close(). */
-	return w->error ? dp_error(w->error->tag, "%s", w->error->message) : NULL;
+	if (!w->error)
+		return NULL;
+	struct dp_error *copy = dp_error(w->error->tag, "%s", w->error->message);
+	copy->sys = w->error->sys;
+	return copy;
+}
+
+bool dp_writer_full(const struct dp_writer *w)
+{
+	return w->full;
+}
+
+bool dp_writer_failed(const struct dp_writer *w)
+{
+	return w->error;
 }
 
 struct dp_error *dp_writer_close(struct dp_writer *w)

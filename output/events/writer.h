@@ -25,6 +25,7 @@ struct dp_writer {
 	size_t n;
 	struct dp_error *error; /* the first one; nothing is written after it */
 	struct dp_writer_class *known; /* of each class, from its first event on; NULL before the first of all */
+	bool full;              /* it has all events that it may take */
 };
 
 /* What the events of a class have in common. */

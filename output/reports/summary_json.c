@@ -112,6 +112,18 @@ static void put_snapshots(struct dp_buf *b, const struct dp_summary_snapshots *s
 	dp_put_str(b, "}");
 }
 
+static void put_pieces(struct dp_buf *b, const struct dp_record_pieces *p)
+{
+	if (!p)
+		return;
+	put_key(b, ",", "traces");
+	put_key(b, "{", "kept");
+	dp_put_dec(b, p->kept);
+	put_number(b, "removed", p->removed);
+	put_number(b, "removed_events", p->events);
+	dp_put_str(b, "}");
+}
+
 static void put_waits(struct dp_buf *b, const struct dp_summary_waits *w)
 {
 	if (!w)
@@ -207,6 +219,7 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_number(&b, "left_bytes", s->left_bytes);
 	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
 	put_string(&b, "record_dir", s->record_dir);
+	put_pieces(&b, s->pieces);
 	put_string(&b, "session", s->session);
 	put_string(&b, "ended_by", s->ended_by);
 	put_snapshots(&b, s->snapshots);

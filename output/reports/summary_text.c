@@ -346,6 +346,16 @@ static void put_line(struct out *o, const char *color, const char *name, const c
 	dp_put_str(&o->b, "\n");
 }
 
+static void put_pieces(struct out *o, const struct dp_record_pieces *p)
+{
+	if (!p)
+		return;
+	dp_buf_printf(&o->b, "            %u trace%s in it", p->kept, p->kept == 1 ? "" : "s");
+	if (p->removed)
+		dp_buf_printf(&o->b, "; %u older removed, with %" PRIu64 " events", p->removed, p->events);
+	dp_put_str(&o->b, "\n");
+}
+
 static void put_inner(struct out *o, const struct dp_summary *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -464,6 +474,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	put_programs(&o, s->programs);
 	put_line(&o, "", "ended by", s->ended_by);
 	put_line(&o, "", "trace", s->record_dir);
+	put_pieces(&o, s->pieces);
 	fwrite(dp_buf_str(&o.b), 1, o.b.len, to);
 	dp_buf_fini(&o.b);
 }

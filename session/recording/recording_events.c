@@ -22,7 +22,7 @@ struct round {
 
 bool dp_recording_has_all(const struct dp_recording *r)
 {
-	return r->most && r->total >= r->most;
+	return (r->most && r->total >= r->most) || r->full(r->data);
 }
 
 static struct dp_target *target_of(const struct dp_recording *r, const struct dp_recording_group *g)
@@ -95,6 +95,8 @@ static void count_batch(struct dp_recording *r, struct dp_recording_group *g, co
 static void write_batch(struct dp_recording *r, struct dp_recording_group *g, const struct dp_hits *hits)
 {
 	const struct dp_target *t = target_of(r, g);
+	if (dp_recording_has_all(r))
+		return;
 	const struct dp_event_batch batch = {.hits = hits, .pid = dp_target_pid(t), .comm = dp_target_comm(t), .class = g->class};
 	r->batch(&batch, r->data);
 	count_batch(r, g, hits);

@@ -33,7 +33,7 @@ void dp_run_note(const struct dp_run *run, const char *text)
 
 bool dp_run_has_all(const struct dp_run *run)
 {
-	return run->trace->hits && run->recorded >= run->trace->hits;
+	return run->enough || (run->trace->hits && run->recorded >= run->trace->hits);
 }
 
 /* The target can overwrite the rings. */
@@ -78,8 +78,11 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	        .image = dp_target_image(dp_pending_draining(s)),
 	};
 	run->trace->calls->event(&event, run->trace->calls->run_data);
+	run->enough = run->trace->calls->full(run->trace->calls->run_data);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
+	if (run->enough)
+		dp_target_drain_break(dp_pending_draining(s));
 	if (run->recorded & (CHECK - 1))
 		return;
 	dp_snapshots_round(run);
@@ -112,6 +115,8 @@ static void on_batch(const struct dp_hits *hits, void *data)
 	struct dp_run *run = data;
 	struct dp_session *s = run->session[run->current];
 	const uint64_t before = run->recorded;
+	if (dp_run_has_all(run))
+		return;
 	if (run->leaving && run->hurried) {
 		drop_batch(run, s, hits);
 		return;
@@ -120,6 +125,9 @@ static void on_batch(const struct dp_hits *hits, void *data)
 	        .hits = hits, .pid = hits->pid ? hits->pid : dp_target_pid(s->target), .comm = dp_target_comm(s->target)};
 	run->trace->calls->batch(&batch, run->trace->calls->run_data);
 	count_batch(run, s, hits);
+	run->enough = run->trace->calls->full(run->trace->calls->run_data);
+	if (run->enough)
+		dp_target_drain_break(dp_pending_draining(s));
 	if (before / BATCH_CHECK != run->recorded / BATCH_CHECK && dp_run_must_leave(run) && !run->leaving)
 		dp_target_drain_break(dp_pending_draining(s));
 }
@@ -267,7 +275,7 @@ static bool is_over(const struct dp_run *run)
 static const char *limits(const struct dp_run *run)
 {
 	if (dp_run_has_all(run))
-		return "hits";
+		return run->enough ? "record size" : "hits";
 	if (is_over(run))
 		return "duration";
 	return NULL;
@@ -340,7 +348,7 @@ struct dp_error *dp_run_loop(struct dp_run *run)
 		 */
 		if (!dp_run_has_all(run))
 			dp_run_note_losses(run);
-		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded) {
+		if (dp_now_ns() - flushed > FLUSH_NS || !run->flooded || run->enough) {
 			DP_TRY(flush(run));
 			flushed = dp_now_ns();
 		}

@@ -32,6 +32,7 @@ struct dp_run {
 	const char *ended_by;                  /* NULL while the run goes on */
 	bool leaving;                          /* the removal of the probes has begun */
 	bool hurried;                          /* another signal came then: the remaining events are only counted */
+	bool enough;                           /* the caller wants no more events */
 	bool flooded;                          /* the last round had many events: sleep for a short time only */
 	bool drowned;                          /* it had so many that rings may be full already: do not sleep */
 	/* Sink lttng (lttng_run.c). */
@@ -91,7 +92,7 @@ bool dp_run_must_leave(void *run);
 void dp_run_drain(struct dp_run *run, bool last);
 /* Sleeps until the next round, a signal, or a process that waits to be probed. */
 void dp_run_rest(struct dp_run *run);
-/* Whether the limit of -n is reached. */
+/* Whether the limit of -n, or one of the caller's, is reached. */
 bool dp_run_has_all(const struct dp_run *run);
 /* Reads the targets' loss counters. */
 void dp_run_note_losses(struct dp_run *run);
