@@ -174,8 +174,9 @@ class Overwrite(harness.Case):
             with self.subTest(sig):
                 t = self.target("spin")
                 p = self.start_attached(t, "--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", *options)
-                self.let_run(t)
-                self.assertEqual(self.said(p).count('"event"'), 0, "nothing is read before the end")
+                if sig:
+                    self.let_run(t)
+                    self.assertEqual(self.said(p).count('"event"'), 0, "nothing is read before the end")
                 r = self.finish(p, sig)
                 first = harness.number(r.events[0]["fields"]["edi"])
                 self.assertGreater(first, 0)
