@@ -37,11 +37,14 @@ struct dp_event_batch { /* consecutive events of one thread; the members are as 
 	const struct dp_hits *hits;
 	pid_t pid;
 	const char *comm;
-	const size_t *class; /* for each probe, its event class; NULL: the same number */
+	const size_t *class;    /* for each probe, its event class; NULL: the same number */
+	struct dp_image *image; /* for backtraces; may be NULL */
 };
 
 /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns, taken once per run so that all writers agree. */
 int64_t dp_clock_offset(void);
+/* For events of another run: that run's. Call it before threads are started. */
+void dp_clock_set_offset(int64_t recorded);
 
 struct dp_writer; /* opaque; contains a method table that the text, JSON and CTF writers implement */
 /* Writes one event. The first error is kept, and returned by dp_writer_flush(). */

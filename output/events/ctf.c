@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CTF writer: metadata, and a stream for each lane (ctf_files.h). The metadata is written at the start, and again when fields
- * of a class become known.
+ * The CTF writer: metadata, a stream for each lane (ctf_files.h), and what `dynprobe view` needs besides (sidecar.h). The
+ * metadata is written at the start, and again when fields of a class become known.
  */
 #include "output/events/ctf.h"
 #include "agent/abi.h"
 #include "output/events/ctf_dir.h"
 #include "output/events/ctf_files.h"
+#include "output/events/sidecar.h"
 #include "output/events/writer.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ static const char metadata_name[] = "metadata", next_metadata_name[] = ".metadat
 struct ctf {
 	struct dp_writer base;
 	struct dp_ctf_files files;
+	struct dp_sidecar *sidecar;
 	uint64_t lost;
 	size_t *fixed; /* for each class, the length of its payloads; SIZE_MAX: it varies */
 };
@@ -94,6 +96,7 @@ static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
 {
 	const struct dp_ctf_thread thread = thread_of(e->pid, e->tid, e->comm);
 	struct dp_ctf_stream *s;
+	dp_sidecar_event(c->sidecar, e);
 	DP_TRY(dp_ctf_files_get(&c->files, e->lane, e->ns, &s));
 	dp_ctf_stream_thread(s, &thread);
 	return put_payload(c, s, e) ? dp_ctf_files_spill(&c->files) : dp_error_nomem();
@@ -102,25 +105,28 @@ static struct dp_error *put_event(struct ctf *c, const struct dp_event *e)
 /* ---- batches ------------------------------------------------------------------------------------------------------------- */
 
 /* A payload whose length varies is copied before it is checked, because the target can still write there. */
-static bool put_varying(struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+static bool put_varying(struct ctf *c, struct dp_ctf_stream *s, const struct dp_event *like, struct dp_hits_item *item)
 {
-	struct dp_event e = {.ns = item->ns, .probe = class, .payload = item->payload, .len = item->len};
+	struct dp_event e = *like;
 	struct dp_checked checked;
+	e.payload = item->payload;
+	e.len = item->len;
 	item->damaged = !dp_writer_check(&c->base, &e, &checked);
 	if (item->damaged)
 		return true;
 	e.payload = checked.payload;
 	e.len = checked.len;
+	dp_sidecar_event(c->sidecar, &e);
 	return put_payload(c, s, &e);
 }
 
-static bool put_item(struct ctf *c, struct dp_ctf_stream *s, unsigned class, struct dp_hits_item *item)
+static bool put_item(struct ctf *c, struct dp_ctf_stream *s, const struct dp_event *like, struct dp_hits_item *item)
 {
-	const size_t n = c->fixed[class];
+	const size_t n = c->fixed[like->probe];
 	if (n == SIZE_MAX)
-		return put_varying(c, s, class, item);
+		return put_varying(c, s, like, item);
 	item->damaged = item->len < n;
-	uint8_t *to = item->damaged ? NULL : dp_ctf_stream_put(s, class, item->ns, n);
+	uint8_t *to = item->damaged ? NULL : dp_ctf_stream_put(s, like->probe, item->ns, n);
 	if (!to)
 		return item->damaged;
 	if (n == sizeof(uint64_t))
@@ -135,12 +141,21 @@ static struct dp_error *put_batch(struct ctf *c, const struct dp_event_batch *b)
 {
 	const struct dp_hits *hits = b->hits;
 	const struct dp_ctf_thread thread = thread_of(b->pid, hits->tid, b->comm);
+	struct dp_event e = {.ns = hits->item->ns,
+	                     .pid = b->pid,
+	                     .tid = hits->tid,
+	                     .inner_pid = hits->inner_pid,
+	                     .inner_tid = hits->inner_tid,
+	                     .image = b->image};
 	struct dp_ctf_stream *s;
-	DP_TRY(dp_ctf_files_get(&c->files, hits->lane, hits->item->ns, &s));
+	dp_sidecar_thread(c->sidecar, &e);
+	DP_TRY(dp_ctf_files_get(&c->files, hits->lane, e.ns, &s));
 	dp_ctf_stream_thread(s, &thread);
 	for (size_t i = 0; i < hits->n; i++) {
 		const size_t class = b->class ? b->class[hits->item[i].probe] : hits->item[i].probe;
-		if (class < c->base.n && !put_item(c, s, (unsigned)class, &hits->item[i]))
+		e.probe = (unsigned)class;
+		e.ns = hits->item[i].ns;
+		if (class < c->base.n && !put_item(c, s, &e, &hits->item[i]))
 			return dp_error_nomem();
 	}
 	return dp_ctf_files_spill(&c->files);
@@ -169,7 +184,9 @@ static void ctf_lost(struct dp_writer *w, uint64_t total)
 static void ctf_flush(struct dp_writer *w)
 {
 	struct ctf *c = (struct ctf *)w;
-	struct dp_error *err = dp_ctf_files_flush(&c->files, monotonic_now(), c->lost);
+	struct dp_error *err = dp_sidecar_flush(c->sidecar);
+	if (!err)
+		err = dp_ctf_files_flush(&c->files, monotonic_now(), c->lost);
 	if (err)
 		dp_writer_fail(w, err);
 }
@@ -179,10 +196,13 @@ static void ctf_fini(struct dp_writer *w)
 	struct ctf *c = (struct ctf *)w;
 	const int dir = c->files.dir;
 	struct dp_error *err = dp_ctf_files_fini(&c->files);
+	struct dp_error *second = dp_sidecar_close(c->sidecar);
 	close(dir);
 	free(((struct ctf *)w)->fixed);
 	if (err)
 		dp_writer_fail(w, err);
+	if (second)
+		dp_writer_fail(w, second);
 }
 
 uint64_t dp_ctf_writer_size(const struct dp_writer *w)
@@ -232,6 +252,8 @@ static void ctf_known(struct dp_writer *w, unsigned i)
 	struct ctf *c = (struct ctf *)w;
 	struct dp_error *err = renew_metadata(c);
 	c->fixed[i] = dp_writer_fixed(w->classes[i].fields);
+	if (!err)
+		err = dp_sidecar_renew(c->sidecar);
 	if (err)
 		dp_writer_fail(w, err);
 }
@@ -256,8 +278,14 @@ static struct dp_error *create_files(struct ctf *c, const char *dir)
 	close(metadata);
 	if (!err && (c->files.dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot open %s", dir);
-	if (err)
-		dp_dir_undo(dir, metadata_name);
+	if (!err)
+		err = dp_sidecar_create(&(struct dp_sidecar_of){c->files.dir, c->files.uuid, c->base.classes, c->base.n},
+		                        &c->sidecar);
+	if (!err)
+		return NULL;
+	if (c->files.dir >= 0)
+		close(c->files.dir);
+	dp_dir_undo(dir, metadata_name);
 	return err;
 }
 

@@ -2,6 +2,7 @@
 #include "output/events/ctf_dir.h"
 #include "base/cleanup.h"
 #include "output/events/ctf_files.h"
+#include "output/events/sidecar.h"
 #include "output/output.h"
 
 #include <ctype.h>
@@ -106,8 +107,10 @@ void dp_dir_remove_trace(const char *dir)
 	DIR *d = opendir(dir);
 	for (const char *name; (name = next_stream(d));)
 		unlinkat(dirfd(d), name, 0);
-	if (d)
+	if (d) {
+		dp_sidecar_remove(dirfd(d));
 		closedir(d);
+	}
 	dp_dir_unlink(dir, "metadata");
 }
 

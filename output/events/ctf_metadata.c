@@ -3,11 +3,10 @@
  * The metadata of a trace, in LTTng's dialect: names of user fields get a leading underscore, which readers remove, so that they
  * cannot be keywords of the language. Sources: CTF specification 1.8.3, sections 4, 7 and C.
  */
-#include "base/cleanup.h"
 #include "output/events/ctf.h"
+#include "output/events/sidecar.h"
 #include "output/format/put.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -104,26 +103,13 @@ static void put_env(struct dp_buf *b, const struct dp_event_class *classes, size
 	dp_put_str(b, "};\n\n");
 }
 
-/* LTTng identifies its clock by the boot ID, so traces of one boot share it. "" if unknown. */
-static void read_boot_id(char id[37])
-{
-	dp_auto_fclose FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	size_t n = f ? fread(id, 1, 36, f) : 0;
-	id[n] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if (i == 8 || i == 13 || i == 18 || i == 23 ? id[i] != '-' : !isxdigit((unsigned char)id[i]))
-			n = 0;
-	if (n != 36)
-		id[0] = '\0';
-}
-
 static void put_clock(struct dp_buf *b)
 {
 	char boot[37];
 	int64_t offset = dp_clock_offset(), second = 1000000000;
 	if (offset < 0)
 		offset = 0;
-	read_boot_id(boot);
+	dp_boot_id(boot);
 	dp_put_str(b, "clock {\n\tname = \"monotonic\";\n");
 	if (boot[0])
 		dp_buf_printf(b, "\tuuid = \"%s\";\n", boot);

@@ -9,9 +9,12 @@
 #include <string.h>
 
 /* A signal handler returns to the start of __restore_rt, and the pc of the frame that it interrupted is exact. */
-static bool is_signal_return(struct dp_image *image, uint64_t pc)
+bool dp_frame_is_signal_return(struct dp_image *image, uint64_t pc)
 {
 	struct dp_function f;
+	const struct dp_code_name *known = dp_image_code_name(image, pc, false);
+	if (known)
+		return known->signal_return;
 	return dp_image_function_at(image, dp_addr_of(pc), &f) && !strcmp(f.name, "__restore_rt");
 }
 
@@ -29,6 +32,11 @@ static bool describe_generated(struct dp_image *image, uint64_t pc, bool exact, 
 void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
 {
 	struct dp_function f;
+	const struct dp_code_name *known = dp_image_code_name(image, pc, exact);
+	if (known) {
+		snprintf(text, DP_FRAME_TEXT, "%s", readable ? known->readable : known->symbol);
+		return;
+	}
 	bool call_ends_function = !exact && pc && dp_image_function_at(image, dp_addr_of(pc - 1), &f) && f.size &&
 	                          pc == f.start.v + f.size && f.name[0] && f.module;
 	if (call_ends_function)
@@ -42,19 +50,44 @@ void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool rea
 		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
 }
 
-bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
+void dp_frame_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT])
+{
+	struct dp_function f;
+	struct dp_perf_name n;
+	const char *file;
+	const dp_addr at = dp_addr_of(pc - !exact);
+	char unnamed[DP_UNNAMED_MAX];
+	const struct dp_code_name *known = dp_image_code_name(image, pc, exact);
+	if (known)
+		snprintf(text, DP_FRAME_TEXT, "%s", known->function);
+	else if (dp_image_function_at(image, at, &f))
+		snprintf(text, DP_FRAME_TEXT, "%s", *f.name ? dp_function_readable(&f) : dp_function_unnamed(&f, unnamed));
+	else if (dp_image_generated_at(image, at, &n, &file))
+		snprintf(text, DP_FRAME_TEXT, "%s", n.name);
+	else
+		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
+}
+
+bool dp_frame_begins_thread(struct dp_image *image, uint64_t pc)
 {
 	static const char *const first[] = {"_start", "clone", "clone3", "__clone", "__clone3", "_dl_start_user"};
 	struct dp_function f;
-	pc = dp_frame_pc(pc);
-	if (!n || n < most)
+	const struct dp_code_name *known = dp_image_code_name(image, pc, false);
+	if (known)
+		return known->begins_thread;
+	if (!dp_image_function_at(image, dp_addr_of(pc - 1), &f))
 		return false;
-	if (!image || !dp_image_function_at(image, dp_addr_of(pc - 1), &f))
-		return true;
 	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
 		if (!strcmp(f.name, first[i]))
-			return false;
-	return true;
+			return true;
+	return false;
+}
+
+bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
+{
+	if (!n || n < most)
+		return false;
+	return !image || !dp_frame_begins_thread(image, dp_frame_pc(pc));
 }
 
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
@@ -70,7 +103,7 @@ void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtra
 		if (!pc) {
 			snprintf(text, sizeof(text), DP_FRAMES_CUT);
 		} else if (image) {
-			bool signal = i && is_signal_return(image, pc);
+			bool signal = i && dp_frame_is_signal_return(image, pc);
 			dp_frame_describe(image, pc, exact || signal, readable, text);
 			exact = signal;
 		}

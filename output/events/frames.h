@@ -13,6 +13,8 @@
  * the printed offset is that of the address itself. `readable`: demangled C++ and Rust names.
  */
 void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT]);
+/* The name of the function alone, for flame graphs. */
+void dp_frame_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_FRAME_TEXT]);
 #define DP_FRAME_HOW " (by frame pointer)" /* behind the text of such a frame */
 
 struct dp_frame_shown {
@@ -23,6 +25,9 @@ struct dp_frame_shown {
 /* Calls `each` for each frame of a DP_TYPE_BACKTRACE value, innermost first. `image` may be NULL. */
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, const struct dp_frame_shown *frame, void *data), void *data);
+/* What the trace keeps of a return address: is it that of a signal handler, is it in a function in which threads begin? */
+bool dp_frame_is_signal_return(struct dp_image *image, uint64_t pc);
+bool dp_frame_begins_thread(struct dp_image *image, uint64_t pc);
 #define DP_FRAMES_CUT "..." /* for callers that are missing */
 /* Was a backtrace with `n` of at most `most` frames cut, given the outermost pc? No if a thread begins there. */
 bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most);

@@ -3,7 +3,6 @@
 
 #include "output/events/frames.h"
 #include "output/format/put.h"
-#include "probes/image/function/generated.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,28 +129,13 @@ struct dp_agg_frame_shown dp_agg_frame(const struct dp_agg_row *row, unsigned i,
 		return (struct dp_agg_frame_shown){0, name_of(row->stack->frame[i], name), row->stack->frame[i]->by_pointer};
 	const uint64_t pc = dp_frame_pc(row->frames[i]);
 	if (name == DP_AGG_FUNCTION)
-		dp_agg_name_function(row->image, pc, !i, text);
+		dp_frame_function(row->image, pc, !i, text);
 	else
 		dp_frame_describe(row->image, pc, !i, name == DP_AGG_READABLE, text);
 	return (struct dp_agg_frame_shown){pc, text, dp_frame_is_by_pointer(row->frames[i])};
 }
 
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
-
-void dp_agg_name_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_AGG_NAME])
-{
-	struct dp_function f;
-	struct dp_perf_name n;
-	const char *file;
-	const dp_addr at = dp_addr_of(pc - !exact);
-	char unnamed[DP_UNNAMED_MAX];
-	if (dp_image_function_at(image, at, &f))
-		snprintf(text, DP_FRAME_TEXT, "%s", *f.name ? dp_function_readable(&f) : dp_function_unnamed(&f, unnamed));
-	else if (dp_image_generated_at(image, at, &n, &file))
-		snprintf(text, DP_FRAME_TEXT, "%s", n.name);
-	else
-		dp_image_describe(image, dp_addr_of(pc), text, DP_FRAME_TEXT);
-}
 
 /* Appends the function only: flame graphs sum by function. */
 static void put_function(struct dp_buf *b, const struct dp_agg_row *row, unsigned i)

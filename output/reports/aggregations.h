@@ -61,9 +61,7 @@ uint64_t dp_agg_hits(unsigned what, const uint64_t *cells, unsigned words);
 /* The minimum and maximum that cells encode. */
 int64_t dp_agg_max_of(uint64_t cell);
 int64_t dp_agg_min_of(uint64_t cell);
-/* The name of a frame's function, for flame graphs. `exact`: not a return address. */
 #define DP_AGG_NAME 4096u
-void dp_agg_name_function(struct dp_image *image, uint64_t pc, bool exact, char text[DP_AGG_NAME]);
 /* A row's frames, whoever names them. pc 0: of several processes. `text` is used if the name must be formed now. */
 struct dp_agg_frame_shown {
 	uint64_t pc;

@@ -293,6 +293,7 @@ struct dp_error *dp_image_create(const char *maps, const char *root, int pid, st
 		return dp_error_nomem();
 	}
 	image->pid = pid;
+	dp_image_number(image);
 	struct dp_error *err = fill(image, maps);
 	if (err) {
 		dp_image_destroy(image);

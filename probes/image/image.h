@@ -39,6 +39,22 @@ struct dp_image *dp_image_destroy(struct dp_image *image);
 struct dp_error *dp_image_renew(struct dp_image *image, const char *maps, bool *ret) DP_MUST_CHECK;
 struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, size_t size) DP_MUST_CHECK;
 
+/* From 1; no other image has had it. */
+uint64_t dp_image_serial(const struct dp_image *image);
+
+struct dp_code_name {                             /* what a frame's address was called when its process ran */
+	const char *symbol, *readable, *function; /* as dp_frame_describe() and dp_frame_function() write it */
+	bool signal_return;                       /* the frame that called it was interrupted: its address is exact */
+	bool begins_thread;                       /* nothing calls it */
+};
+struct dp_code_names { /* `exact`: not a return address. NULL: the name is not known */
+	const struct dp_code_name *(*find)(uint64_t pc, bool exact, void *data);
+	void *data;
+};
+/* For an image without a process: names that are taken before those of the files. */
+void dp_image_set_names(struct dp_image *image, const struct dp_code_names *names);
+const struct dp_code_name *dp_image_code_name(const struct dp_image *image, uint64_t pc, bool exact);
+
 size_t dp_image_nmaps(const struct dp_image *image);
 const struct dp_map *dp_image_map(const struct dp_image *image, size_t i); /* ascending addresses */
 const struct dp_map *dp_image_map_at(const struct dp_image *image, dp_addr addr);

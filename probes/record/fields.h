@@ -87,6 +87,8 @@ struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP
 void dp_fields_fini(struct dp_fields *fields);
 /* Whether records of one can be read and shown as those of the other: only where the values come from may differ. */
 bool dp_fields_alike(const struct dp_fields *a, const struct dp_fields *b);
+/* True if the value may be unreadable; the field then has a bit in the mask. */
+bool dp_field_may_fault(const struct dp_field *field);
 /* True if a field may be unreadable. The payload then starts with the mask (agent/abi.h). */
 bool dp_fields_may_fault(const struct dp_fields *fields);
 bool dp_fields_unwind(const struct dp_fields *fields);

@@ -12,8 +12,6 @@
 
 /* Appends a copy of `field`, including the name, unless the table has it already. Another field of that name is an error. */
 struct dp_error *dp_fields_append(struct dp_fields *fields, const struct dp_field *field) DP_MUST_CHECK;
-/* True if the value may be unreadable; the field then has a bit in the mask. */
-bool dp_field_may_fault(const struct dp_field *field);
 
 /* Frees what the field owns. */
 void dp_field_fini(struct dp_field *field);

@@ -94,10 +94,14 @@ static void count_batch(struct dp_recording *r, struct dp_recording_group *g, co
 
 static void write_batch(struct dp_recording *r, struct dp_recording_group *g, const struct dp_hits *hits)
 {
-	const struct dp_target *t = target_of(r, g);
+	struct dp_target *t = target_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
-	const struct dp_event_batch batch = {.hits = hits, .pid = dp_target_pid(t), .comm = dp_target_comm(t), .class = g->class};
+	const struct dp_event_batch batch = {.hits = hits,
+	                                     .pid = dp_target_pid(t),
+	                                     .comm = dp_target_comm(t),
+	                                     .class = g->class,
+	                                     .image = dp_target_image(t)};
 	r->batch(&batch, r->data);
 	count_batch(r, g, hits);
 }

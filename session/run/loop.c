@@ -122,7 +122,11 @@ static void on_batch(const struct dp_hits *hits, void *data)
 		return;
 	}
 	const struct dp_event_batch batch = {
-	        .hits = hits, .pid = hits->pid ? hits->pid : dp_target_pid(s->target), .comm = dp_target_comm(s->target)};
+	        .hits = hits,
+	        .pid = hits->pid ? hits->pid : dp_target_pid(s->target),
+	        .comm = dp_target_comm(s->target),
+	        .image = dp_target_image(dp_pending_draining(s)),
+	};
 	run->trace->calls->batch(&batch, run->trace->calls->run_data);
 	count_batch(run, s, hits);
 	run->enough = run->trace->calls->full(run->trace->calls->run_data);

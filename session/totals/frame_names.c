@@ -94,7 +94,7 @@ static const struct frame *name_frame(struct dp_frame_names *names, struct dp_im
 	f->shown.symbol = copy(names, text);
 	dp_frame_describe(image, pc, exact, true, text);
 	f->shown.readable = copy(names, text);
-	dp_agg_name_function(image, pc, exact, text);
+	dp_frame_function(image, pc, exact, text);
 	f->shown.function = copy(names, text);
 	f->shown.by_pointer = dp_frame_is_by_pointer(frame);
 	if (names->arena.failed)

@@ -138,3 +138,59 @@ __attribute__((weak)) int dp_image_describe_readable(struct dp_image *image, dp_
 {
 	return dp_image_describe(image, addr, buf, size);
 }
+
+__attribute__((weak)) const struct dp_code_name *dp_image_code_name(const struct dp_image *image, uint64_t pc, bool exact)
+{
+	(void)image, (void)pc, (void)exact;
+	return NULL;
+}
+
+__attribute__((weak)) uint64_t dp_image_serial(const struct dp_image *image)
+{
+	return image ? 1 : 0;
+}
+
+__attribute__((weak)) size_t dp_image_nmodules(const struct dp_image *image)
+{
+	return image ? 1 : 0;
+}
+
+__attribute__((weak)) struct dp_module *dp_image_module(const struct dp_image *image, size_t i)
+{
+	return image && !i ? &prog : NULL;
+}
+
+__attribute__((weak)) struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
+{
+	(void)addr;
+	return dp_image_module(image, 0);
+}
+
+__attribute__((weak)) const char *dp_module_path(const struct dp_module *m)
+{
+	return m ? "/no/such/prog" : "?";
+}
+
+__attribute__((weak)) const char *dp_module_build_id(struct dp_module *m)
+{
+	return m ? "0123" : "";
+}
+
+static const struct dp_map text = {
+        .start = {0x1000}, .end = {0x2000}, .inode = 12, .read = true, .exec = true, .path = (char *)"prog"};
+
+__attribute__((weak)) size_t dp_image_nmaps(const struct dp_image *image)
+{
+	return image ? 1 : 0;
+}
+
+__attribute__((weak)) const struct dp_map *dp_image_map(const struct dp_image *image, size_t i)
+{
+	return image && !i ? &text : NULL;
+}
+
+__attribute__((weak)) const char *dp_function_unnamed(const struct dp_function *f, char buf[static DP_UNNAMED_MAX])
+{
+	snprintf(buf, DP_UNNAMED_MAX, "func@0x%lx", (unsigned long)f->start.v);
+	return buf;
+}
