@@ -382,6 +382,11 @@ static struct dp_error *lower_unary(struct dp_scope *s, const struct dp_ast *ast
 
 struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
+	bool found = false;
+	if (s->recorded)
+		DP_TRY(dp_lower_recorded(s, ast, &found, ret));
+	if (found)
+		return NULL;
 	switch (ast->kind) {
 	case DP_AST_NUMBER:
 	case DP_AST_FLOAT:

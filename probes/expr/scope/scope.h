@@ -31,6 +31,12 @@ struct dp_scope_at {
 	const char *inlined;
 };
 struct dp_error *dp_scope_create(struct dp_image *image, const struct dp_scope_at *at, struct dp_scope **ret) DP_MUST_CHECK;
+/*
+ * The fields of a recorded event in place of a program. Expressions read field i at address DP_RECORDED_FIELD(i): numbers and
+ * bytes as in the payload, strings with their NUL; field n is the name of the event's probe. Borrows the fields.
+ */
+struct dp_error *dp_scope_recorded(const struct dp_fields *fields, struct dp_scope **ret) DP_MUST_CHECK;
+#define DP_RECORDED_FIELD(i) (((uint64_t)(i) + 1) << 32)
 struct dp_scope *dp_scope_destroy(struct dp_scope *scope);
 
 /*

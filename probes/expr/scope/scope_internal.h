@@ -16,6 +16,7 @@ struct dp_scope {
 	struct dp_arena arena;
 	struct dp_ctypes types;
 	const char *text; /* being compiled, for carets */
+	struct dp_recorded_scope *recorded; /* lower_recorded.c; NULL: names are those of a program */
 	/* Debug information, loaded on demand. */
 	bool asked;
 	struct dp_error *no_debug; /* why this site has none */
@@ -160,6 +161,9 @@ struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct d
 struct dp_error *dp_lower_binary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+/* lower_recorded.c: what was recorded as this part of an expression. *found is false for operators and numbers. */
+struct dp_error *dp_lower_recorded(struct dp_scope *s, const struct dp_ast *ast, bool *found,
+                                   struct dp_operand *ret) DP_MUST_CHECK;
 /* lower_call.c: resolves a name of the system call at the site. */
 bool dp_lower_call(struct dp_scope *s, const char *name, struct dp_operand *ret);
 /* lower_goroutine.c: `goid`, in Go programs; elsewhere *found is false. */
