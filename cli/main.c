@@ -51,8 +51,6 @@ int main(int argc, char **argv)
 		dp_options_completion(stdout);
 		return 0;
 	}
-	if (argc > 1 && dp_rfc_is_view(argv[1]))
-		return dp_command_view(argv + 2);
 	struct dp_error *err = dp_rfc_words(&argc, &argv, &owned);
 	const int status = err ? failed(err) : run(argc, argv);
 	free(owned);

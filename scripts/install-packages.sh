@@ -5,7 +5,7 @@
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev libiberty-dev liblzma-dev
-       liblttng-ust-dev liblttng-ctl-dev libjansson-dev liblua5.4-dev libzstd-dev zlib1g-dev uthash-dev"
+       liblttng-ust-dev liblttng-ctl-dev libjansson-dev liblua5.4-dev libzstd-dev zlib1g-dev uthash-dev libbabeltrace2-dev"
 # clang: second compiler; g++: C++ targets; libc6-dbg: names of inner functions; the rest: what the tests run, probe or read traces with
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib python3-jsonschema
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace

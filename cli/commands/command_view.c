@@ -1,67 +1,181 @@
 /* SPDX-License-Identifier: MIT */
-/* view: the events of a trace as text, by babeltrace2, which reads what the recorder writes. */
+/* view: recorded traces as text, JSON or aggregations. */
 #include "cli/commands/command.h"
-#include "cli/options/rfc_words.h"
+#include "cli/run/aggregations.h"
+#include "output/events/ctf_dir.h"
+#include "session/view/view.h"
 
 #include "base/cleanup.h"
 
 #include <dirent.h>
-#include <stdio.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define OURS "dynprobe-"
+#define OURS       "dynprobe-"
+#define CHECK      4096u /* events between two looks at the output; a power of two */
+#define OUT_BUFFER (256u << 10)
 
-bool dp_rfc_is_view(const char *word)
+struct viewer {
+	const struct dp_options *options;
+	struct dp_trace_view *view;
+	FILE *file;
+	uint64_t shown;
+	bool damaged;
+};
+
+/* ---- which traces ---------------------------------------------------------------------------------------------------------- */
+
+/* Takes `path`. */
+static void keep_later(char *path, char **last, struct timespec *newest)
 {
-	return !strcmp(word, "view");
+	struct stat st;
+	const bool is_later = !stat(path, &st) && (st.st_mtim.tv_sec > newest->tv_sec ||
+	                                           (st.st_mtim.tv_sec == newest->tv_sec && st.st_mtim.tv_nsec > newest->tv_nsec));
+	if (is_later) {
+		*newest = st.st_mtim;
+		free(*last);
+		*last = path;
+	} else {
+		free(path);
+	}
 }
 
 /* The newest trace in the default directory, owned by the caller; or NULL. */
 static char *last_trace(void)
 {
-	const char *home = getenv("LTTNG_HOME") ? getenv("LTTNG_HOME") : getenv("HOME");
-	char *last = NULL, *dir = NULL, *path;
+	const char *home = dp_home();
+	char *last = NULL, *path;
+	dp_auto_free char *dir = NULL;
 	struct timespec newest = {0};
-	DIR *d = home && asprintf(&dir, "%s/lttng-traces", home) > 0 ? opendir(dir) : NULL;
-	for (struct dirent *e; d && (e = readdir(d));) {
-		struct stat st;
-		if (strncmp(e->d_name, OURS, sizeof(OURS) - 1) != 0 || asprintf(&path, "%s/%s", dir, e->d_name) < 0)
-			continue;
-		const bool is_later =
-		        !stat(path, &st) && (st.st_mtim.tv_sec > newest.tv_sec ||
-		                             (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec > newest.tv_nsec));
-		if (is_later) {
-			newest = st.st_mtim;
-			free(last);
-			last = path;
-		} else {
-			free(path);
-		}
+	if (!home || asprintf(&dir, "%s/lttng-traces", home) < 0) {
+		dir = NULL;
+		return NULL;
 	}
-	if (d)
-		closedir(d);
-	free(dir);
+	dp_auto_closedir DIR *d = opendir(dir);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (!strncmp(e->d_name, OURS, sizeof(OURS) - 1) && asprintf(&path, "%s/%s", dir, e->d_name) >= 0)
+			keep_later(path, &last, &newest);
 	return last;
 }
 
-int dp_command_view(char **words)
+static struct dp_error *add_traces(struct viewer *v)
 {
-	dp_auto_free char *last = NULL;
-	if (words[0] && (words[1] || words[0][0] == '-')) {
-		fprintf(stderr, "dynprobe: error: view takes one trace: dynprobe view [DIR]; for options use babeltrace2 "
-		                "[DP-USAGE]\n");
-		return DP_EXIT_FAILURE;
+	const struct dp_options *o = v->options;
+	dp_auto_free char *last = o->nnames ? NULL : last_trace();
+	if (!o->nnames && !last)
+		return dp_error(DP_TAG_USAGE, "no trace in ~/lttng-traces: use dynprobe view DIR");
+	if (last)
+		return dp_view_add(v->view, last);
+	for (size_t i = 0; i < o->nnames; i++)
+		DP_TRY(dp_view_add(v->view, o->name[i]));
+	return NULL;
+}
+
+/* ---- output ---------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *open_output(struct viewer *v, FILE **owned)
+{
+	const char *path = v->options->output;
+	*owned = path && strcmp(path, "-") ? fopen(path, "we") : NULL;
+	if (path && strcmp(path, "-") && !*owned)
+		return dp_error_sys(DP_TAG_OUTPUT, "opening %s for the events", path);
+	v->file = *owned ? *owned : stdout;
+	setvbuf(v->file, NULL, _IOFBF, OUT_BUFFER);
+	return NULL;
+}
+
+static struct dp_error *flush(FILE *file)
+{
+	return fflush(file) || ferror(file) ? dp_error_sys(DP_TAG_OUTPUT, "writing the events") : NULL;
+}
+
+static struct dp_error *show_events(struct viewer *v, const struct dp_event_class *class, size_t n)
+{
+	struct dp_writer *w = NULL;
+	struct dp_event e;
+	struct dp_error *err = v->options->format == DP_FORMAT_JSON
+	                               ? dp_json_writer_create(v->file, class, n, &w)
+	                               : dp_text_writer_create(v->file, dp_options_color(v->options, v->file), class, n, &w);
+	while (!err && dp_view_next(v->view, &e)) {
+		dp_writer_event(w, &e);
+		if (!(++v->shown & (CHECK - 1)) || ferror(v->file))
+			err = ferror(v->file) ? flush(v->file) : dp_writer_flush(w);
 	}
-	if (!words[0] && !(last = last_trace())) {
-		fprintf(stderr, "dynprobe: error: no trace in ~/lttng-traces: use dynprobe view DIR [DP-USAGE]\n");
-		return DP_EXIT_FAILURE;
-	}
-	char *const argv[] = {"babeltrace2", words[0] ? words[0] : last, NULL};
-	execvp(argv[0], argv);
-	fprintf(stderr, "dynprobe: error: cannot start babeltrace2 on %s: %m; install the package babeltrace2 [DP-SYS]\n",
-	        argv[1]);
-	return DP_EXIT_FAILURE;
+	struct dp_error *closed = w ? dp_writer_close(w) : NULL;
+	if (!err)
+		return closed;
+	dp_error_destroy(closed);
+	return err;
+}
+
+static struct dp_error *show_aggregations(struct viewer *v)
+{
+	struct dp_aggs_shown shown;
+	DP_TRY(dp_view_tally(v->view, &shown));
+	dp_aggs_print(v->options, &shown, v->file);
+	return flush(v->file);
+}
+
+/* ---- what was not shown ---------------------------------------------------------------------------------------------------- */
+
+static void say(const char *text, void *data)
+{
+	struct viewer *v = data;
+	v->damaged = true;
+	fprintf(stderr, "dynprobe: the trace is damaged; it was read up to there: %s\n", text);
+}
+
+static void report(struct viewer *v)
+{
+	const uint64_t lost = dp_view_lost(v->view), failed = dp_view_failed(v->view);
+	dp_view_damages(v->view, say, v);
+	if (lost)
+		fprintf(stderr, "dynprobe: %" PRIu64 " hits were lost while the trace was recorded\n", lost);
+	if (failed)
+		fprintf(stderr,
+		        "dynprobe: %" PRIu64
+		        " events are not counted: a value was not readable, or has no place among the rows\n",
+		        failed);
+}
+
+static struct dp_error *show(struct viewer *v)
+{
+	const struct dp_options *o = v->options;
+	const struct dp_view_asked asked = {
+	        .when = o->view.when,
+	        .last_ns = o->view.last_ns,
+	        .from_ns = o->view.from_ns,
+	        .to_ns = o->view.to_ns,
+	        .aggregation = o->trace.asked.what ? &o->trace.asked : NULL,
+	};
+	const struct dp_event_class *class;
+	size_t n;
+	dp_auto_fclose FILE *owned = NULL;
+	DP_TRY(add_traces(v));
+	DP_TRY(dp_view_begin(v->view, &asked, &class, &n));
+	if (dp_view_lacks(v->view))
+		fprintf(stderr, "dynprobe: events of %s are left out: they have not all the fields\n", dp_view_lacks(v->view));
+	DP_TRY(open_output(v, &owned));
+	DP_TRY(asked.aggregation ? show_aggregations(v) : show_events(v, class, n));
+	report(v);
+	return NULL;
+}
+
+int dp_command_view(const struct dp_options *options)
+{
+	struct viewer v = {.options = options};
+	signal(SIGPIPE, SIG_IGN);
+	struct dp_error *err = dp_view_create(&v.view);
+	if (!err)
+		err = show(&v);
+	dp_view_destroy(v.view);
+	const bool failed = err && !(err->tag == DP_TAG_OUTPUT && err->sys == EPIPE);
+	if (failed)
+		dp_error_print(err, stderr);
+	dp_error_destroy(err);
+	return failed ? DP_EXIT_FAILURE : v.damaged ? DP_EXIT_PARTIAL : 0;
 }

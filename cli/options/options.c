@@ -87,7 +87,7 @@ static struct dp_error *take_rest(struct dp_parser *p, char **rest)
 {
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
 	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
-	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE;
+	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE || p->verb == DP_VERB_VIEW;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;

@@ -41,6 +41,7 @@ enum dp_verb {
 	DP_VERB_SHOW,
 	DP_VERB_REPORT,
 	DP_VERB_PMODULE,
+	DP_VERB_VIEW,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -55,9 +56,14 @@ struct dp_options {
 	enum dp_color color;
 	enum dp_format format;
 	struct dp_show_options show; /* of the verb show */
+	struct dp_view_options {
+		const char *when;                 /* or NULL */
+		uint64_t last_ns, from_ns, to_ns; /* 0: not given */
+		bool folded;
+	} view;
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	char **name;         /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB];
-	                        snapshot: [EXE] */
+	                        snapshot: [EXE]; view: [DIR...] */
 	size_t nnames;
 	const char *language; /* pmodule new --lang; NULL: lua */
 	struct dp_snapshot_args snapshot;

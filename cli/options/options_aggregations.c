@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Aggregations instead of events; these options apply to all probes of the run. */
+/* Aggregations instead of events; these options apply to all probes of the run. The verb view takes them for a recorded trace. */
 #include "cli/options/options_table.h"
 #include "trampoline/trampoline.h"
 
@@ -121,8 +121,10 @@ struct dp_error *dp_option_by(struct dp_parser *p, const char *arg)
 	return NULL;
 }
 
-static struct dp_error *check_question(const struct dp_asked *a)
+struct dp_error *dp_aggs_check_asked(const struct dp_asked *a)
 {
+	if (a->what && a->folded && (!a->by || strcmp(a->by, "backtrace")))
+		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
 	const char *lone = a->by ? "--by" : a->interval_ns ? "--interval" : a->top ? "--top" : a->folded ? "--folded" : NULL;
 	if (a->what || !lone)
 		return NULL;
@@ -133,8 +135,7 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
 	if (!a->what && a->slower_ns == 0)
-		return check_question(a);
-	DP_TRY(check_question(a));
+		return dp_aggs_check_asked(a);
 	if (verb == DP_VERB_ATTACH)
 		return dp_error(DP_TAG_USAGE, "resident probes (attach) record events: run aggregations without attach");
 	if (o->trace.sink == DP_SINK_LTTNG)
@@ -150,8 +151,44 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 	if (o->format == DP_FORMAT_CTF || o->record || o->record_size || o->rotate)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "
 		                              "--rotate) nor -f ctf");
-	if (a->folded && (!a->by || strcmp(a->by, "backtrace")))
-		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
+	DP_TRY(dp_aggs_check_asked(a));
 	o->no_record = true;
 	return NULL;
+}
+
+/* ---- the verb view ------------------------------------------------------------------------------------------------------- */
+
+struct dp_error *dp_option_view_format(struct dp_parser *p, const char *arg)
+{
+	static const char *const words[] = {"text", "json", "folded"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (strcmp(arg, words[i]) != 0)
+			continue;
+		p->o.format = i == 1 ? DP_FORMAT_JSON : DP_FORMAT_TEXT;
+		p->o.view.folded = i == 2;
+		return NULL;
+	}
+	return dp_error(DP_TAG_USAGE, "unknown format '%s': dynprobe view -f takes text, json or folded", arg);
+}
+
+/* -f folded is short for --count --by backtrace --folded. */
+static struct dp_error *fold(struct dp_asked *a)
+{
+	if ((a->what && a->what != DP_AGG_COUNT) || (a->by && strcmp(a->by, "backtrace")))
+		return dp_error(DP_TAG_USAGE, "-f folded counts events by their backtraces: use it without other aggregations");
+	a->what = DP_AGG_COUNT;
+	a->by = "backtrace";
+	a->folded = true;
+	return NULL;
+}
+
+struct dp_error *dp_view_check(struct dp_options *o)
+{
+	if (o->view.folded)
+		DP_TRY(fold(&o->trace.asked));
+	if (o->view.last_ns && (o->view.from_ns || o->view.to_ns))
+		return dp_error(DP_TAG_USAGE, "--last and --from or --to exclude each other");
+	if (o->view.to_ns && o->view.to_ns < o->view.from_ns)
+		return dp_error(DP_TAG_USAGE, "--to is before --from");
+	return dp_aggs_check_asked(&o->trace.asked);
 }

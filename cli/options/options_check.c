@@ -280,6 +280,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return dp_report_check(o);
 	case DP_VERB_SHOW:
 		return dp_show_check(o);
+	case DP_VERB_VIEW:
+		return dp_view_check(o);
 	case DP_VERB_RECORD:
 	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
@@ -293,7 +295,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 /* Verbs that work on files, or name the process in another way. */
 static bool needs_no_process(enum dp_verb verb)
 {
-	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE;
+	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE ||
+	       verb == DP_VERB_VIEW;
 }
 
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)

@@ -92,6 +92,19 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "Examples:\n"
                  "  dynprobe report crash.dps                 # writes crash.html\n"
                  "  dynprobe report crash.dps -o /tmp/c.html\n"},
+        [DP_VERB_VIEW] =
+                {"view", "view [DIR...] [OPTIONS]", "print a recorded trace, or aggregate it",
+                 "Prints the events of recorded traces as a run prints them, several traces merged by time; without DIR those of "
+                 "the\n"
+                 "trace that was recorded last. Needs neither the process nor its files. With --count, --hist and so on shows "
+                 "what a\n"
+                 "run with these options would have shown. Reads LTTng's traces, too (by libbabeltrace2).\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe view | less\n"
+                 "  dynprobe view DIR --last 10s --when 'req->len > 4096'\n"
+                 "  dynprobe view DIR --count --by 'req->method'\n"
+                 "  dynprobe view DIR -f folded | flamegraph.pl >flames.svg\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -152,10 +165,11 @@ static void help_run(FILE *to)
 	for (int i = 0; i < DP_VERB_COUNT; i++)
 		if (i == DP_VERB_SNAPSHOT || i == DP_VERB_SHOW || i == DP_VERB_REPORT || i == DP_VERB_PMODULE)
 			fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
+	fputs("\nRecorded traces:\n", to);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_VIEW].word, verbs[DP_VERB_VIEW].line);
 	fputs("\nInspection:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
-	fprintf(to, "  dynprobe %-12s %s\n", "view", "print a trace as text (babeltrace2): view [DIR]; without DIR the last one");
 	fprintf(to, "  dynprobe %-12s %s\n", "explain", "explain an error and what to do about it");
 	fprintf(to, "  dynprobe %-12s %s\n", "completion", "print bash completion: source <(dynprobe completion)");
 	fputs("\nLTTng's commands also work: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace "

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 102u
+#define DP_OPTION_ROWS 108u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -69,6 +69,11 @@ dp_option_taker dp_option_usdt, dp_option_syscall, dp_option_event_name, dp_opti
 dp_option_taker dp_option_aggregation, dp_option_hist, dp_option_by;
 /* What aggregations exclude. */
 struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
+
+/* The rules that hold wherever there are aggregations. */
+struct dp_error *dp_aggs_check_asked(const struct dp_asked *a) DP_MUST_CHECK;
+dp_option_taker dp_option_view_format;
+struct dp_error *dp_view_check(struct dp_options *o) DP_MUST_CHECK;
 
 /* options_snapshot.c */
 dp_option_taker dp_option_kv, dp_option_lua_allow, dp_option_show_frame, dp_option_show_var, dp_option_show_all;

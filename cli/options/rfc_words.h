@@ -9,16 +9,10 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
-
 /*
  * If the first word is one of those, replaces *argc and *argv by dynprobe's form: a new array of the same words, which the caller
  * frees as `*owned`. DP_TAG_USAGE if an event's name is missing.
  */
 struct dp_error *dp_rfc_words(int *argc, char ***argv, char ***owned) DP_MUST_CHECK;
-/* Is it the word `view`, which runs babeltrace2? */
-bool dp_rfc_is_view(const char *word);
-/* view [DIR]: executes babeltrace2 on DIR, or on the last trace. Returns only on errors: the exit status. */
-int dp_command_view(char **words);
 
 #endif

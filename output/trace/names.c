@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/trace/names.h"
+
+#include "agent/abi.h"
+#include "base/arena.h"
+#include "base/text_hash.h"
+#include "output/trace/modules.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct code { /* an address of an image */
+	struct {
+		uint64_t image, pc, exact; /* exact: 0 or 1, or BELOW_POINTER */
+	} key;
+	struct dp_code_name name;
+	UT_hash_handle hh;
+};
+enum { BELOW_POINTER = 2 }; /* the frame above such an address was found by its frame pointer */
+
+struct process { /* from `ns` on */
+	uint64_t pid, ns, image;
+	const char *exe;
+};
+
+struct thread {
+	struct {
+		uint64_t pid, tid;
+	} key;
+	pid_t inner_pid, inner_tid;
+	UT_hash_handle hh;
+};
+
+struct image {
+	uint64_t serial;
+	struct dp_trace_names *names;
+	struct dp_trace_modules modules;
+	struct dp_image *image; /* NULL: not made yet */
+	UT_hash_handle hh;
+};
+
+struct dp_trace_names {
+	struct dp_arena arena;
+	struct code *code;
+	struct thread *thread;
+	struct image *image;
+	struct process *process; /* by pid and time */
+	size_t nprocesses, capacity;
+	bool complete, marks;
+};
+
+/* ---- parsing --------------------------------------------------------------------------------------------------------------- */
+
+static bool number(const json_t *line, const char *key, uint64_t *ret)
+{
+	const json_t *v = json_object_get(line, key);
+	*ret = (uint64_t)json_integer_value(v);
+	return json_is_integer(v) && json_integer_value(v) >= 0;
+}
+
+static bool hex(const json_t *line, const char *key, uint64_t *ret)
+{
+	const char *text = json_string_value(json_object_get(line, key));
+	char *end = NULL;
+	*ret = text ? strtoull(text, &end, 16) : 0;
+	return text && *text && !*end;
+}
+
+static const char *text_of(struct dp_trace_names *n, const json_t *line, const char *key)
+{
+	const json_t *v = json_object_get(line, key);
+	return json_is_string(v) ? dp_arena_copy(&n->arena, json_string_value(v), json_string_length(v)) : NULL;
+}
+
+static struct image *image_of(struct dp_trace_names *n, const json_t *line)
+{
+	uint64_t serial;
+	struct image *i;
+	if (!number(line, "image", &serial))
+		return NULL;
+	HASH_FIND(hh, n->image, &serial, sizeof(serial), i);
+	if (i || !(i = dp_arena_alloc(&n->arena, sizeof(*i))))
+		return i;
+	i->serial = serial;
+	i->names = n;
+	HASH_ADD(hh, n->image, serial, sizeof(i->serial), i);
+	return i;
+}
+
+static bool take_process(struct dp_trace_names *n, const json_t *line)
+{
+	struct process p = {0};
+	if (!number(line, "pid", &p.pid) || !number(line, "ns", &p.ns) || !image_of(n, line))
+		return false;
+	number(line, "image", &p.image);
+	p.exe = text_of(n, line, "exe");
+	if (n->nprocesses == n->capacity) {
+		const size_t capacity = n->capacity ? 2 * n->capacity : 16;
+		struct process *grown = reallocarray(n->process, capacity, sizeof(*grown));
+		if (!grown)
+			return false;
+		n->process = grown;
+		n->capacity = capacity;
+	}
+	n->process[n->nprocesses++] = p;
+	return true;
+}
+
+static bool take_thread(struct dp_trace_names *n, const json_t *line)
+{
+	uint64_t pid, tid, inner_pid, inner_tid;
+	struct thread *t = dp_arena_alloc(&n->arena, sizeof(*t));
+	if (!t || !number(line, "pid", &pid) || !number(line, "tid", &tid) || !number(line, "inner_pid", &inner_pid) ||
+	    !number(line, "inner_tid", &inner_tid))
+		return false;
+	t->key.pid = pid;
+	t->key.tid = tid;
+	t->inner_pid = (pid_t)inner_pid;
+	t->inner_tid = (pid_t)inner_tid;
+	HASH_ADD(hh, n->thread, key, sizeof(t->key), t);
+	return true;
+}
+
+static struct code *add_code(struct dp_trace_names *n, const json_t *line, uint64_t exact)
+{
+	struct code *c = dp_arena_alloc(&n->arena, sizeof(*c));
+	if (!c || !number(line, "image", &c->key.image) || !hex(line, "pc", &c->key.pc))
+		return NULL;
+	c->key.exact = exact;
+	HASH_ADD(hh, n->code, key, sizeof(c->key), c);
+	return c;
+}
+
+static bool take_frame(struct dp_trace_names *n, const json_t *line)
+{
+	struct code *c = add_code(n, line, json_is_true(json_object_get(line, "exact")));
+	if (!c)
+		return false;
+	c->name.symbol = text_of(n, line, "symbol");
+	c->name.readable = text_of(n, line, "readable");
+	c->name.function = text_of(n, line, "function");
+	c->name.readable = c->name.readable ? c->name.readable : c->name.symbol;
+	c->name.signal_return = json_is_true(json_object_get(line, "signal_return"));
+	c->name.begins_thread = json_is_true(json_object_get(line, "begins_thread"));
+	if (c->name.symbol && c->name.function)
+		return true;
+	HASH_DEL(n->code, c);
+	return false;
+}
+
+static bool take_module(struct dp_trace_names *n, const json_t *line)
+{
+	struct image *i = image_of(n, line);
+	return i && dp_trace_modules_add(&i->modules, text_of(n, line, "path"), text_of(n, line, "build_id"));
+}
+
+static bool take_map(struct dp_trace_names *n, const json_t *line)
+{
+	struct image *i = image_of(n, line);
+	uint64_t module, inode;
+	return i && number(line, "module", &module) && number(line, "inode", &inode) &&
+	       dp_trace_modules_map(&i->modules, module, text_of(n, line, "range"), inode);
+}
+
+static bool take_line(struct dp_trace_names *n, const json_t *line)
+{
+	const char *type = json_string_value(json_object_get(line, "type"));
+	if (!type)
+		return false;
+	if (!strcmp(type, "end"))
+		return n->complete = true;
+	if (!strcmp(type, "process"))
+		return take_process(n, line);
+	if (!strcmp(type, "thread"))
+		return take_thread(n, line);
+	if (!strcmp(type, "frame"))
+		return take_frame(n, line);
+	if (!strcmp(type, "module"))
+		return take_module(n, line);
+	if (!strcmp(type, "map"))
+		return take_map(n, line);
+	if (strcmp(type, "by_pointer") != 0)
+		return true; /* of a later version */
+	n->marks = true;
+	return add_code(n, line, BELOW_POINTER);
+}
+
+static int by_pid_and_time(const void *x, const void *y)
+{
+	const struct process *a = x, *b = y;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	return (a->ns > b->ns) - (a->ns < b->ns);
+}
+
+struct dp_error *dp_trace_names_parse(const char *text, size_t len, struct dp_trace_names **ret)
+{
+	struct dp_trace_names *n = calloc(1, sizeof(*n));
+	if (!n)
+		return dp_error_nomem();
+	for (const char *at = text, *end = text + len, *line; at < end; at = line + 1) {
+		json_error_t why;
+		line = memchr(at, '\n', (size_t)(end - at));
+		json_t *json = line ? json_loadb(at, (size_t)(line - at), 0, &why) : NULL;
+		const bool taken = json && !n->complete && take_line(n, json);
+		json_decref(json);
+		if (!taken) {
+			n->complete = false;
+			break;
+		}
+	}
+	if (n->arena.failed) {
+		dp_trace_names_destroy(n);
+		return dp_error_nomem();
+	}
+	if (n->nprocesses)
+		qsort(n->process, n->nprocesses, sizeof(*n->process), by_pid_and_time);
+	*ret = n;
+	return NULL;
+}
+
+struct dp_trace_names *dp_trace_names_destroy(struct dp_trace_names *n)
+{
+	if (!n)
+		return NULL;
+	for (struct image *i = n->image; i; i = i->hh.next) {
+		dp_image_destroy(i->image);
+		dp_trace_modules_fini(&i->modules);
+	}
+	HASH_CLEAR(hh, n->image);
+	HASH_CLEAR(hh, n->code);
+	HASH_CLEAR(hh, n->thread);
+	dp_arena_fini(&n->arena);
+	free(n->process);
+	free(n);
+	return NULL;
+}
+
+/* ---- looking up ------------------------------------------------------------------------------------------------------------ */
+
+static const struct code *find_code(const struct dp_trace_names *n, uint64_t image, uint64_t pc, uint64_t exact)
+{
+	struct code *c, key;
+	memset(&key, 0, sizeof(key));
+	key.key.image = image;
+	key.key.pc = pc;
+	key.key.exact = exact;
+	HASH_FIND(hh, n->code, &key.key, sizeof(key.key), c);
+	return c;
+}
+
+/* An address that was seen only as the other kind is named by that: aggregations treat every caller as a return address. */
+static const struct dp_code_name *find_name(uint64_t pc, bool exact, void *data)
+{
+	const struct image *i = data;
+	const struct code *c = find_code(i->names, i->serial, pc, exact);
+	c = c ? c : find_code(i->names, i->serial, pc, !exact);
+	return c ? &c->name : NULL;
+}
+
+static struct dp_image *make_image(struct image *i)
+{
+	if (i->image)
+		return i->image;
+	const struct dp_code_names names = {find_name, i};
+	struct dp_error *err = dp_trace_modules_image(&i->modules, !i->names->complete, &i->image);
+	dp_error_destroy(err); /* without an image addresses stay numbers */
+	if (!err)
+		dp_image_set_names(i->image, &names);
+	return i->image;
+}
+
+/* The process that had the pid at that time; before its first event, that of the first one. */
+static const struct process *process_at(const struct dp_trace_names *n, pid_t pid, uint64_t ns, uint64_t *until)
+{
+	const struct process *found = NULL;
+	*until = UINT64_MAX;
+	for (size_t i = 0; i < n->nprocesses; i++) {
+		const struct process *p = &n->process[i];
+		if (p->pid != (uint64_t)pid)
+			continue;
+		if (p->ns > ns && found) {
+			*until = p->ns;
+			break;
+		}
+		found = p;
+	}
+	return found;
+}
+
+void dp_trace_names_find(struct dp_trace_names *n, pid_t pid, pid_t tid, uint64_t ns, struct dp_trace_thread *ret)
+{
+	const uint64_t serials = 0;
+	struct image *i = NULL;
+	struct thread *t, key;
+	*ret = (struct dp_trace_thread){.until = UINT64_MAX};
+	const struct process *p = process_at(n, pid, ns, &ret->until);
+	if (p && p->image != serials)
+		HASH_FIND(hh, n->image, &p->image, sizeof(p->image), i);
+	if (i)
+		ret->image = make_image(i);
+	ret->exe = p ? p->exe : NULL;
+	memset(&key, 0, sizeof(key));
+	key.key.pid = (uint64_t)pid;
+	key.key.tid = (uint64_t)tid;
+	HASH_FIND(hh, n->thread, &key.key, sizeof(key.key), t);
+	if (!t)
+		return;
+	ret->inner_pid = t->inner_pid;
+	ret->inner_tid = t->inner_tid;
+}
+
+bool dp_trace_names_marks(const struct dp_trace_names *n)
+{
+	return n->marks;
+}
+
+void dp_trace_names_mark(const struct dp_trace_names *n, const struct dp_image *image, uint8_t *frames, size_t count)
+{
+	const struct image *of = NULL;
+	for (const struct image *i = n->image; i && !of; i = i->hh.next)
+		of = i->image == image ? i : NULL;
+	for (size_t i = 0; of && i + 1 < count; i++) {
+		uint64_t below, frame;
+		memcpy(&below, frames + i * sizeof(below), sizeof(below));
+		memcpy(&frame, frames + (i + 1) * sizeof(frame), sizeof(frame));
+		below = dp_frame_pc(below);
+		if (!frame || !find_code(n, of->serial, below, BELOW_POINTER))
+			continue;
+		frame |= DP_FRAME_BY_POINTER;
+		memcpy(frames + (i + 1) * sizeof(frame), &frame, sizeof(frame));
+	}
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/view/eval.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- values ---------------------------------------------------------------------------------------------------------------- */
+
+static void take(const struct dp_field *field, const struct dp_field_value *value, void *data)
+{
+	struct dp_view_values *v = data;
+	v->value[field - v->class->fields->field] = *value;
+}
+
+bool dp_view_values_of(struct dp_view_values *v, const struct dp_event_class *class, const struct dp_event *event)
+{
+	const struct dp_fields *fields = class->fields;
+	if (v->capacity < fields->n) {
+		struct dp_field_value *grown = reallocarray(v->value, fields->n, sizeof(*grown));
+		if (!grown)
+			return false;
+		v->value = grown;
+		v->capacity = fields->n;
+	}
+	v->class = class;
+	v->event = event;
+	v->n = fields->n;
+	return dp_fields_decode(fields, event->payload, event->len, take, v);
+}
+
+void dp_view_values_fini(struct dp_view_values *v)
+{
+	free(v->value);
+	*v = (struct dp_view_values){0};
+}
+
+/* ---- compiling ------------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *compile(const struct dp_fields *fields, const char *text, bool condition, struct dp_expr **ret)
+{
+	struct dp_scope *scope = NULL;
+	DP_TRY(dp_scope_recorded(fields, &scope));
+	struct dp_error *err = condition ? dp_scope_condition(scope, text, ret) : dp_scope_expr(scope, text, ret);
+	dp_scope_destroy(scope);
+	return err;
+}
+
+static bool is_lack(const struct dp_error *err)
+{
+	return err->tag == DP_TAG_NO_VARIABLE || err->tag == DP_TAG_NO_VALUE;
+}
+
+struct dp_error *dp_view_expr_create(const struct dp_view_source *of, const char *text, bool condition, struct dp_view_expr *ret,
+                                     size_t *missing)
+{
+	struct dp_error *first = NULL, *err = NULL;
+	size_t compiled = 0;
+	struct dp_view_expr e = {calloc(of->n + 1, sizeof(*e.expr)), of->n};
+	*missing = SIZE_MAX;
+	if (!e.expr)
+		return dp_error_nomem();
+	for (size_t i = 0; i < of->n && !err; i++) {
+		err = compile(of->class[i].fields, text, condition, &e.expr[i]);
+		compiled += !err;
+		if (!err || !is_lack(err))
+			continue;
+		*missing = *missing == SIZE_MAX ? i : *missing;
+		if (first)
+			dp_error_destroy(err);
+		else
+			first = err;
+		err = NULL;
+	}
+	if (!err && !compiled)
+		err = dp_take(first, NULL);
+	dp_error_destroy(first);
+	if (err)
+		dp_view_expr_fini(&e);
+	else
+		*ret = e;
+	return err;
+}
+
+void dp_view_expr_fini(struct dp_view_expr *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		dp_expr_destroy(e->expr[i]);
+	free(e->expr);
+	*e = (struct dp_view_expr){0};
+}
+
+/* ---- evaluating ------------------------------------------------------------------------------------------------------------ */
+
+/* The bytes of a field, as the expression's loads see them. */
+static bool bytes_of(const struct dp_view_values *v, uint64_t i, const uint8_t **bytes, size_t *n)
+{
+	if (i >= v->n) {
+		*bytes = (const uint8_t *)v->class->name;
+		*n = strlen(v->class->name) + 1;
+		return i == v->n;
+	}
+	const struct dp_field *f = &v->class->fields->field[i];
+	const struct dp_field_value *value = &v->value[i];
+	if (value->unreadable)
+		return false;
+	const bool number = f->type != DP_TYPE_STRING && f->type != DP_TYPE_BYTES && f->type != DP_TYPE_BACKTRACE;
+	*bytes = number ? (const uint8_t *)&value->u : value->bytes;
+	*n = number ? f->size : value->n * (f->type == DP_TYPE_BACKTRACE ? sizeof(uint64_t) : 1) + (f->type == DP_TYPE_STRING);
+	return true;
+}
+
+static bool read_field(uint64_t addr, void *buf, size_t n, void *data)
+{
+	const uint64_t field = (addr >> 32) - 1, offset = addr & UINT32_MAX;
+	const uint8_t *bytes;
+	size_t size;
+	if (!bytes_of(data, field, &bytes, &size) || offset > size || size - offset < n)
+		return false;
+	memcpy(buf, bytes + offset, n);
+	return true;
+}
+
+static uint64_t fact(enum dp_fact what, void *data)
+{
+	const struct dp_event *e = ((const struct dp_view_values *)data)->event;
+	switch (what) {
+	case DP_FACT_PID:
+		return (uint64_t)e->pid;
+	case DP_FACT_TID:
+		return (uint64_t)e->tid;
+	case DP_FACT_TIME:
+		return e->ns;
+	case DP_FACT_COMM:
+		return (uint64_t)(uintptr_t)e->comm;
+	default:
+		return 0;
+	}
+}
+
+bool dp_view_eval(const struct dp_view_expr *e, const struct dp_view_values *values, int64_t *ret)
+{
+	const struct dp_expr_env env = {.fact = fact, .read = read_field, .data = (void *)(uintptr_t)values};
+	const struct dp_expr *expr = e->expr[values->event->probe];
+	uint64_t v;
+	if (!expr || !dp_expr_eval_in(expr, &env, &v))
+		return false;
+	*ret = (int64_t)v;
+	return true;
+}

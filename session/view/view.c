@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/view/view.h"
+
+#include "output/trace/merged.h"
+#include "session/view/eval.h"
+#include "session/view/tally.h"
+
+#include <stdlib.h>
+
+struct dp_trace_view {
+	struct dp_merged *traces;
+	struct dp_view_source of;
+	struct dp_view_expr when;
+	bool filtered;
+	const char *lacks;
+	struct dp_view_values values; /* of the last event, if it was decoded */
+	struct dp_tally *tally;
+	uint64_t first, last; /* times of the events that were taken */
+	bool failed;
+};
+
+struct dp_error *dp_view_create(struct dp_trace_view **ret)
+{
+	struct dp_trace_view *v = calloc(1, sizeof(*v));
+	if (!v)
+		return dp_error_nomem();
+	struct dp_error *err = dp_merged_create(&v->traces);
+	if (err)
+		free(v);
+	else
+		*ret = v;
+	return err;
+}
+
+struct dp_trace_view *dp_view_destroy(struct dp_trace_view *v)
+{
+	if (!v)
+		return NULL;
+	dp_tally_destroy(v->tally);
+	dp_view_expr_fini(&v->when);
+	dp_view_values_fini(&v->values);
+	dp_merged_destroy(v->traces);
+	free(v);
+	return NULL;
+}
+
+struct dp_error *dp_view_add(struct dp_trace_view *v, const char *dir)
+{
+	return dp_merged_add(v->traces, dir);
+}
+
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static void limit(struct dp_trace_view *v, const struct dp_view_asked *asked)
+{
+	uint64_t begin, end;
+	if ((!asked->last_ns && !asked->from_ns && !asked->to_ns) || !dp_merged_bounds(v->traces, &begin, &end))
+		return;
+	if (asked->last_ns)
+		dp_merged_limit(v->traces, end > asked->last_ns ? end - asked->last_ns : 0, UINT64_MAX);
+	else
+		dp_merged_limit(v->traces, sum(begin, asked->from_ns), asked->to_ns ? sum(begin, asked->to_ns) : UINT64_MAX);
+}
+
+struct dp_error *dp_view_begin(struct dp_trace_view *v, const struct dp_view_asked *asked, const struct dp_event_class **class,
+                               size_t *n)
+{
+	size_t missing = SIZE_MAX, uncounted = SIZE_MAX;
+	DP_TRY(dp_merged_classes(v->traces, class, n));
+	v->of = (struct dp_view_source){*class, *n};
+	dp_clock_set_offset(dp_merged_clock_offset(v->traces));
+	if (asked->when)
+		DP_TRY(dp_view_expr_create(&v->of, asked->when, true, &v->when, &missing));
+	v->filtered = asked->when;
+	if (asked->aggregation)
+		DP_TRY(dp_tally_create(asked->aggregation, &v->of, &v->tally, &uncounted));
+	missing = missing < uncounted ? missing : uncounted;
+	v->lacks = missing < *n ? (*class)[missing].name : NULL;
+	limit(v, asked);
+	return NULL;
+}
+
+const char *dp_view_lacks(const struct dp_trace_view *v)
+{
+	return v->lacks;
+}
+
+static bool is_wanted(struct dp_trace_view *v, const struct dp_event *e)
+{
+	int64_t holds;
+	if (!v->filtered)
+		return true;
+	if (!dp_view_expr_has(&v->when, e->probe))
+		return false;
+	if (!dp_view_values_of(&v->values, &v->of.class[e->probe], e)) {
+		v->failed = true;
+		return false;
+	}
+	return dp_view_eval(&v->when, &v->values, &holds) && holds;
+}
+
+bool dp_view_next(struct dp_trace_view *v, struct dp_event *ret)
+{
+	do {
+		if (!dp_merged_next(v->traces, ret))
+			return false;
+	} while (!is_wanted(v, ret));
+	return true;
+}
+
+struct dp_error *dp_view_tally(struct dp_trace_view *v, struct dp_aggs_shown *ret)
+{
+	struct dp_event e;
+	while (dp_view_next(v, &e)) {
+		v->first = v->first ? v->first : e.ns;
+		v->last = e.ns;
+		if (!dp_view_values_of(&v->values, &v->of.class[e.probe], &e) || !dp_tally_event(v->tally, &v->values))
+			return dp_error_nomem();
+	}
+	if (v->failed || !dp_tally_shown(v->tally, (double)(v->last - v->first) / 1e9, ret))
+		return dp_error_nomem();
+	return NULL;
+}
+
+uint64_t dp_view_lost(const struct dp_trace_view *v)
+{
+	return dp_merged_lost(v->traces);
+}
+
+uint64_t dp_view_failed(const struct dp_trace_view *v)
+{
+	return v->tally ? dp_tally_failed(v->tally) : 0;
+}
+
+void dp_view_damages(const struct dp_trace_view *v, void (*each)(const char *text, void *data), void *data)
+{
+	dp_merged_damages(v->traces, each, data);
+}

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: MIT
+"""Tests `dynprobe view`: a recorded trace is shown as the live run showed it, and aggregated as a run would have counted."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import harness
+from harness import Case, needs
+
+PROGRAM = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum kind { GET, POST, PUT };
+struct req { int len; enum kind kind; const char *name; double d; unsigned char raw[6]; };
+__attribute__((noinline)) int work(struct req *r, int i, const char *s) { __asm__ volatile("" ::: "memory"); return r->len + i; }
+__attribute__((noinline)) int outer(struct req *r, int i, const char *s) { return work(r, i, s) + 1; }
+static void *thread(void *a)
+{
+	static const char *names[] = {"alpha", "beta\n", "gamma \"quoted\" and longer than the others"};
+	for (int i = 0; i < atoi(a); i++) {
+		struct req r = {i * 7 % 1000 - 50, i % 3, i % 5 ? names[i % 3] : (char *)16, i / 3.0, {1, 2, 3, 4, 5, i}};
+		i % 3 == 1 ? outer(&r, i, names[i % 3]) : work(&r, i, names[i % 3]);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	pthread_t t[8];
+	int n = atoi(argv[2]);
+	for (int i = 0; i < n; i++)
+		pthread_create(&t[i], NULL, thread, argv[1]);
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; argc > 3; i++) { /* until it is killed */
+		struct req r = {i, GET, "late", 0, {0}};
+		outer(&r, i, "late");
+		usleep(1000);
+	}
+	return 0;
+}
+"""
+FIELDS = ("-t", "args", "-t", "*r", "-t", "str(s, 5)", "-t", "twice=i * 2")
+AGGREGATIONS = [
+    ("--count",), ("--count", "--by", "r->kind"), ("--hist", "r->len"), ("--hist", "i,0,200,7"), ("--sum", "i", "--avg", "i"),
+    ("--min", "r->len", "--max", "r->len", "--by", "i % 7"), ("--max", "r->d"), ("--hist", "i * 2", "--by", "r->kind == POST"),
+    ("--count", "--by", "comm"), ("--count", "--by", "backtrace"), ("--count", "--by", "backtrace", "--folded"),
+    ("--sum", "i", "--by", "i", "--top", "5"),
+]  # fmt: skip
+
+
+def untimed(text):
+    """Without what differs between two runs: times, process numbers, addresses, the length of the period."""
+    text = re.sub(r"^\d\d:\d\d:\d\d\.\d{9} (\S+)\[[\d/]+\]", r"\1", text, flags=re.M)
+    text = re.sub(r"\b0x7[0-9a-f]{11}", "POINTER", text)
+    return re.sub(r"^in \d+\.\d{3} s$", "in", text, flags=re.M)
+
+
+def in_order(text):
+    """The events, those of the same nanosecond by thread: a run has the cycle counter to order them."""
+    events = re.split(r"^(?=\d\d:\d\d:\d\d\.|\{)", text, flags=re.M)
+    return sorted(events, key=lambda e: re.match(r"\{.*?\"mono\":(\d+).*?\"tid\":(\d+)|([\d:.]+) \S+\[([\d/]+)\]|", e, flags=re.S).groups(""))
+
+
+class WithProgram(Case):
+    def setUp(self):
+        super().setUp()
+        self.program = harness.compiled(self.path("prog"), "gcc", "-g", "-O1", "-w", "-pthread", text=PROGRAM)
+
+    def record(self, trace, *args, calls=300, threads=2, form="text"):
+        """Runs the program under probes; returns what the run showed."""
+        shown = self.path(trace + ".shown")
+        argv = ("-f", form, "-o", shown, "--record", self.path(trace), "--buffer-size", "4M", *args, "--", self.program, calls, threads)
+        self.assertNotIn("ring full", harness.tool(*argv, status=0).stderr)
+        with open(shown, newline="") as f:
+            return f.read()
+
+    def view(self, *args, status=0, **kw):
+        args = [self.path(a) if isinstance(a, str) and os.path.exists(self.path(a)) else a for a in args]
+        return harness.tool("view", *args, status=status, **kw)
+
+    def same(self, trace, shown, *args):
+        p = self.view(trace, *args)
+        if p.stdout != shown:
+            self.assertEqual(in_order(p.stdout), in_order(shown))
+        self.assertEqual(p.stderr, "")
+
+
+class Shown(WithProgram):
+    def test_text_is_that_of_the_live_run(self):
+        for contexts in (FIELDS, (*FIELDS, "-t", "backtrace"), ("-t", "regs", "-t", "backtrace:2"), ()):
+            with self.subTest(contexts):
+                name = f"t{len(contexts)}"
+                shown = self.record(name, "--function", "work", *contexts, "--return", "outer", "-t", "retval")
+                self.assertEqual(len(re.findall(r"\] work\b", shown)), 600)
+                self.same(name, shown)
+
+    def test_json_is_that_of_the_live_run(self):
+        shown = self.record("t", "--function", "work", *FIELDS, "-t", "backtrace", "--return", "outer", form="json")
+        lines = shown.splitlines(keepends=True)
+        self.assertEqual([json.loads(line)["type"] for line in lines[-1:]], ["summary"])
+        self.same("t", "".join(lines[:-1]), "-f", "json")
+
+    def test_a_format_is_used_again(self):
+        shown = self.record("t", "--probe", 'work "%5d of %-12s|%s", i, str(s), r->kind', "-t", "r->len")
+        self.assertRegex(shown, r"work:     7 of beta\\n       \|POST r->len=-1")
+        self.same("t", shown)
+
+    def test_many_classes(self):
+        """Event numbers above 30 have another header."""
+        shown = self.record("t", *(x for i in range(40) for x in ("--name", f"p{i}", "--function", "work", "-t", f"i+{i}")), calls=40, threads=1)
+        self.assertIn(" p39: ", shown)
+        self.same("t", shown)
+
+    def test_system_calls_have_their_titles(self):
+        shown = self.record("t", "--syscall", "write", "--syscall", "openat")
+        self.same("t", shown)
+
+    def test_generated_code_and_frames_found_by_frame_pointer(self):
+        t = self.target("jit")
+        self.addCleanup(lambda: os.path.lexists(f"/tmp/perf-{t.pid}.map") and os.remove(f"/tmp/perf-{t.pid}.map"))
+        shown = self.path("shown")
+        harness.tool("-o", shown, "--record", self.path("t"), "--pid", t.pid, "--function", "foo", "-t", "backtrace", "-n", 20, status=0)
+        with open(shown) as f:
+            live = f.read()
+        self.assertRegex(live, r"jit_inner\+0x10.*\n.*jit_outer a;b .*\(by frame pointer\)")
+        os.remove(f"/tmp/perf-{t.pid}.map")
+        self.same("t", live)
+
+    def test_names_need_no_file(self):
+        shown = self.record("t", "--function", "work", "-t", "backtrace")
+        self.assertIn("#1  outer+", shown)
+        os.unlink(self.program)
+        self.same("t", shown)
+        with open(self.program, "w") as f: # built again
+            f.write("something else")
+        shutil.move(self.path("t"), self.path("elsewhere"))
+        self.same("elsewhere", shown)
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        self.record("t", "--function", "work", "-t", "i", calls=20000, threads=1)
+        p = subprocess.run(f"{harness.DYNPROBE} view {self.path('t')} | head -n 2; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
+                           capture_output=True, text=True, timeout=60)  # fmt: skip
+        self.assertEqual(len(p.stdout.splitlines()), 3)
+        self.assertEqual(p.stdout.splitlines()[-1], "0")
+        self.assertEqual(p.stderr, "")
+
+    def test_without_a_directory_the_last_one(self):
+        env = harness.environment(HOME=self.dir, LTTNG_HOME=self.dir)
+        harness.tool("-q", "--function", "work", "-t", "i", "--", self.program, 5, 1, env=env, status=0)
+        self.assertEqual(self.view(env=env).stdout.count(" work: i="), 5)
+
+    def test_options_that_exclude_each_other(self):
+        self.record("t", "--function", "work", "-t", "i", calls=5)
+        for args in (("-f", "xml"), ("--last", "1", "--to", "2"), ("--by", "i"), ("-f", "folded", "--sum", "i"), ("--folded", "--count"), ("--pid", "1")):
+            self.assertIn("[DP-USAGE]", self.view("t", *args, status=harness.OWN_FAILURE).stderr, args)
+        for args in (("--when", "nosuch == 1"), ("--sum", "s"), ("--count", "--by", "backtrace")):
+            self.assertIn("[DP-NO-VARIABLE]", self.view("t", *args, status=harness.OWN_FAILURE).stderr, args)
+        self.assertIn("[DP-SYNTAX]", self.view("t", "--when", "i ==", status=harness.OWN_FAILURE).stderr)
+
+
+class Wanted(WithProgram):
+    def test_conditions_choose_what_the_probe_would_have_chosen(self):
+        self.record("all", "--function", "work", *FIELDS, threads=1)
+        for condition in ("r->len > 100", "r->kind == POST && i % 7 == 3", 's =~ "b*" || r->d > 60.5', 'r->name != "alpha"', "i * 2 - r->len > 0 ? i & 1 : i > 290",
+                          "(char)r->len < -20", "r->raw[5] == 7", "i / (i - 7) == 1", "sizeof(i) == 4"):  # fmt: skip
+            with self.subTest(condition):
+                shutil.rmtree(self.path("chosen"), ignore_errors=True)
+                live = self.record("chosen", "--function", "work", *FIELDS, "--when", condition, threads=1)
+                self.assertEqual(untimed(self.view("all", "--when", condition).stdout), untimed(live))
+                self.assertNotEqual(live, "")
+
+    def test_facts_and_fields_by_name(self):
+        self.record("t", "--function", "work", "-t", "i", "-t", "reg:rsi", "--return", "outer", "-t", "retval", threads=1)
+        for condition, count in (('probe == "work"', 300), ("$rsi == i && i < 10", 10), ("rsi >= 290", 10), ("retval < 0", 2), ('comm == "prog" && pid == tid', 0),
+                                 ("twice", None), ("time > 0", 400)):  # fmt: skip
+            with self.subTest(condition):
+                p = self.view("t", "--when", condition, status=None)
+                if count is None:
+                    self.assertIn("'twice' was not recorded; there are i, rsi, pid,", p.stderr)
+                else:
+                    self.assertEqual(len(p.stdout.splitlines()), count)
+        self.assertIn("events of work are left out", self.view("t", "--when", "retval < 0").stderr)
+
+    def test_aggregations_are_those_of_a_run(self):
+        self.record("t", "--function", "work", *FIELDS, "-t", "backtrace")
+        for args in AGGREGATIONS:
+            with self.subTest(args):
+                live = harness.tool("--no-record", "-o", "-", "--function", "work", *args, "--", self.program, 300, 2, status=0).stdout
+                self.assertEqual(untimed(self.view("t", *args).stdout), untimed(live))
+                self.assertIn("work", live)
+
+    def test_aggregations_as_json(self):
+        self.record("t", "--function", "work", *FIELDS)
+        rows = harness.objects(self.view("t", "-f", "json", "--sum", "i", "--by", "r->kind").stdout)
+        self.assertEqual([(r["key"], r["hits"], r["sum"]) for r in rows], [(k, 200, 2 * sum(range(k, 300, 3))) for k in (2, 1, 0)])
+
+    def test_returns_of_one_function_are_one_row(self):
+        self.record("t", "--return", "thread", "--return", "outer", "-t", "retval")
+        self.assertEqual(len(harness.objects(self.view("t", "-f", "json", "--count").stdout)), 2)
+
+    def test_folded_stacks(self):
+        shown = self.record("t", "--function", "work", "-t", "backtrace")
+        folded = self.view("t", "-f", "folded").stdout
+        self.assertEqual(folded, self.view("t", "--count", "--by", "backtrace", "--folded").stdout)
+        self.assertEqual(sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()), shown.count("#0  work"))
+        self.assertRegex(folded, r"(?m)^\S*thread;outer;work 200$")
+
+    def test_parts_by_time(self):
+        self.record("t", "--function", "work", "-t", "i", calls=3000, threads=1)
+        events = [json.loads(line) for line in self.view("t", "-f", "json").stdout.splitlines()[1:]]
+        first, last = events[0]["mono"], events[-1]["mono"]
+        half = (last - first) // 2
+        for args, wanted in ((("--last", f"{half}ns"), lambda e: e["mono"] >= last - half), (("--from", f"{half}ns"), lambda e: e["mono"] >= first + half),
+                             (("--to", f"{half}ns"), lambda e: e["mono"] <= first + half),
+                             (("--from", f"{half // 2}ns", "--to", f"{half}ns"), lambda e: first + half // 2 <= e["mono"] <= first + half)):  # fmt: skip
+            with self.subTest(args):
+                part = [json.loads(line) for line in self.view("t", "-f", "json", *args).stdout.splitlines()[1:]]
+                self.assertEqual(part, [e for e in events if wanted(e)])
+                self.assertNotIn(len(part), (0, len(events)))
+        self.assertEqual(len(self.view("t", "--last", "1h").stdout.splitlines()), 3000)
+
+
+class Several(WithProgram):
+    def test_traces_are_merged_by_time(self):
+        for name in "one", "two":
+            self.record(name, "--function", "work", "-t", "i", threads=1, calls=100)
+        self.record("three", "--function", "work", "-t", "s", threads=1, calls=100)
+        lines = self.view("two", "three", "one", "-f", "json").stdout.splitlines()
+        header, events = json.loads(lines[0]), [json.loads(line) for line in lines[1:]]
+        self.assertEqual(len(events), 300)
+        self.assertEqual([e["mono"] for e in events], sorted(e["mono"] for e in events))
+        self.assertEqual(len({e["pid"] for e in events}), 3)
+        self.assertEqual(len(header["probes"]), 2)  # two traces have the same class
+        rows = harness.objects(self.view("two", "three", "one", "-f", "json", "--count").stdout)
+        self.assertEqual([r["hits"] for r in rows], [300])  # of one name
+
+    def test_a_folder_of_traces(self):
+        for name in "r/0001", "r/0002":
+            os.makedirs(self.path("r"), exist_ok=True)
+            self.record(name, "--function", "work", "-t", "i", threads=1, calls=100)
+        self.assertEqual(self.view("r").stdout.count(" work: i="), 200)
+
+
+class Damaged(WithProgram):
+    def setUp(self):
+        super().setUp()
+        self.shown = self.record("t", "--function", "work", *FIELDS, "-t", "backtrace", threads=1)
+        self.stream = self.path("t/events_1")
+
+    def test_a_stream_that_is_cut_off_is_read_up_to_there(self):
+        whole = os.path.getsize(self.stream)
+        for size in (whole - 1, whole // 2, 4097, 100, 0):
+            os.truncate(self.stream, size)
+            p = self.view("t", status=None)
+            self.assertTrue(self.shown.startswith(p.stdout), size)
+            self.assertEqual((p.returncode, "events_1: " in p.stderr), (124, True) if size else (0, False), (size, p.stderr))
+
+    def test_a_page_of_something_else(self):
+        with open(self.stream, "r+b") as f:
+            f.seek(8192)
+            f.write(os.urandom(4096))
+        p = self.view("t", status=124)
+        self.assertRegex(p.stderr, r"the trace is damaged; it was read up to there: events_1: no packet begins at byte 8192")
+        self.assertTrue(self.shown.startswith(p.stdout))
+        self.assertNotEqual(p.stdout, "")
+
+    def test_every_byte_of_a_page_changed(self):
+        """Any damage: the tool neither crashes nor waits. (The unit test has every byte with several values.)"""
+        with open(self.stream, "rb") as f:
+            page = f.read(4096)
+        for at in range(0, 4096, 137):
+            with open(self.stream, "r+b") as f:
+                f.write(page[:at] + bytes([page[at] ^ 0x81]) + page[at + 1 :])
+            self.assertIn(self.view("t", status=None).returncode, (0, 124), at)
+
+    def test_damaged_descriptions_are_refused(self):
+        classes = self.path("t/dynprobe/classes.json")
+        with open(classes) as f:
+            text = f.read()
+        for what, damaged in (("cut", text[:200]), ("later version", text.replace('"dynprobe":1', '"dynprobe":2')), ("size", text.replace('"size":4', '"size":5')),
+                              ("type", text.replace('"type":0', '"type":77')), ("not JSON", "\0\1"), ("list", "[]"), ("uuid", text.replace('"uuid":"', '"uuid":"x'))):  # fmt: skip
+            with open(classes, "w") as f:
+                f.write(damaged)
+            self.assertIn("[DP-BAD-TRACE]", self.view("t", status=harness.OWN_FAILURE).stderr, what)
+        with open(classes, "w") as f: # of another trace
+            f.write(re.sub(r'"uuid":"\w{4}', '"uuid":"0123', text))
+        self.assertIn("a packet of another trace", self.view("t", status=124).stderr)
+
+    def test_damaged_names_leave_addresses_or_files(self):
+        names = self.path("t/dynprobe/names")
+        with open(names) as f:
+            text = f.read()
+        for damaged in ("", "{", text[: len(text) // 2], text.replace('"pc"', '"pq"'), "\0" * 100):
+            with open(names, "w") as f:
+                f.write(damaged)
+            out = self.view("t").stdout
+            self.assertEqual(len(out.splitlines()), len(self.shown.splitlines()))
+            self.assertIn("    #0  ", out)
+        os.unlink(names)
+        self.assertRegex(self.view("t").stdout, r"    #0  0x[0-9a-f]+\n")
+
+    def test_no_trace(self):
+        for path in (self.path("nosuch"), self.dir + "/prog", "/proc/self"):
+            self.assertRegex(self.view(path, status=harness.OWN_FAILURE).stderr, r"\[DP-BAD-TRACE\]")
+
+
+class Killed(WithProgram):
+    def killed(self, *contexts):
+        """A recorder that was killed; the trace it left."""
+        target = subprocess.Popen([self.program, "0", "0", "on"], stdin=subprocess.DEVNULL)
+        self.addCleanup(target.wait)
+        self.addCleanup(target.kill)
+        p = self.start("--pid", target.pid, "--function", "work", *contexts, record=self.path("t"))
+        self.await_events(p, "work", 50)
+        self.finish(p, harness.signal.SIGKILL)
+        return target
+
+    def test_events_and_names_of_a_killed_recorder(self):
+        self.killed("-t", "i", "-t", "backtrace")
+        out = self.view("t", status=None).stdout
+        self.assertGreaterEqual(out.count(" work: i="), 50)
+        self.assertEqual(out.count("#0  work+0x0/"), out.count(" work: i="))
+        self.assertIn("#1  outer+0x", out)
+
+    def test_names_that_are_missing_come_from_the_same_files_only(self):
+        self.killed("-t", "backtrace")
+        names = self.path("t/dynprobe/names")
+        with open(names) as f:
+            lines = [line for line in f if '"frame"' not in line]
+        with open(names, "w") as f:
+            f.writelines(lines)
+        before = self.view("t", status=None).stdout
+        self.assertIn("#1  outer+0x", before)
+        self.assertIn("[libc.so.6]", before)
+        other = harness.compiled(self.path("other"), "gcc", "-g", "-O0", "-w", "-pthread", text=PROGRAM)
+        os.replace(other, self.program)  # built again: another build-id
+        after = self.view("t", status=None).stdout
+        self.assertNotIn("outer", after)
+        self.assertIn("[libc.so.6]", after)
+        self.assertEqual(len(after.splitlines()), len(before.splitlines()))
+
+
+@needs("babeltrace2")
+class Foreign(WithProgram):
+    def test_a_trace_without_its_description(self):
+        self.record("t", "--function", "work", "-t", "i", "-t", "s", threads=1)
+        shutil.rmtree(self.path("t/dynprobe"))
+        p = self.view("t", status=None)
+        if "DP-NO-BABELTRACE" in p.stderr:
+            self.skipTest("built without libbabeltrace2")
+        self.assertEqual(p.stdout.count("] dynprobe:work: "), 300)
+        self.assertIn(' i=1 s="beta\\n"', p.stdout)
+        rows = harness.objects(self.view("t", "-f", "json", "--count", "--by", "i % 3", "--when", 'i < 30 && s == "alpha"').stdout)
+        self.assertEqual([(r["key"], r["hits"]) for r in rows], [(0, 10)])
+
+    def test_without_libbabeltrace2(self):
+        self.record("t", "--function", "work", "-t", "i", threads=1)
+        shutil.rmtree(self.path("t/dynprobe"))
+        self.written("libbabeltrace2.so.0", "no library")
+        env = harness.environment(LD_LIBRARY_PATH=self.dir)
+        self.assertIn("[DP-NO-BABELTRACE]", self.view("t", env=env, status=harness.OWN_FAILURE).stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
