@@ -3,6 +3,7 @@
 
 #include "agent/abi.h"
 #include "output/events/sidecar.h"
+#include "output/events/writer.h"
 #include "probes/expr/syntax/printf_form.h"
 
 #include <jansson.h>
@@ -227,14 +228,6 @@ void dp_trace_layout_fini(struct dp_trace_layout *l)
 
 /* ---- lengths --------------------------------------------------------------------------------------------------------------- */
 
-static size_t fixed_length(const struct dp_fields *fields)
-{
-	for (size_t i = 0; i < fields->n; i++)
-		if (fields->field[i].type == DP_TYPE_STRING || fields->field[i].type == DP_TYPE_BACKTRACE)
-			return SIZE_MAX;
-	return dp_fields_max_payload(fields);
-}
-
 struct dp_error *dp_trace_layout_finish(struct dp_trace_layout *l)
 {
 	free(l->fixed);
@@ -242,7 +235,7 @@ struct dp_error *dp_trace_layout_finish(struct dp_trace_layout *l)
 	if (!l->fixed)
 		return dp_error_nomem();
 	for (size_t i = 0; i < l->n; i++)
-		l->fixed[i] = fixed_length(l->class[i].fields);
+		l->fixed[i] = dp_writer_fixed(l->class[i].fields);
 	return NULL;
 }
 

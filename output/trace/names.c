@@ -33,7 +33,7 @@ struct thread {
 };
 
 struct image {
-	uint64_t serial;
+	uint64_t serial, pid; /* pid: of the first process that had it */
 	struct dp_trace_names *names;
 	struct dp_trace_modules modules;
 	struct dp_image *image; /* NULL: not made yet */
@@ -94,6 +94,8 @@ static bool take_process(struct dp_trace_names *n, const json_t *line)
 	if (!number(line, "pid", &p.pid) || !number(line, "ns", &p.ns) || !image_of(n, line))
 		return false;
 	number(line, "image", &p.image);
+	struct image *i = image_of(n, line);
+	i->pid = i->pid ? i->pid : p.pid;
 	p.exe = text_of(n, line, "exe");
 	if (n->nprocesses == n->capacity) {
 		const size_t capacity = n->capacity ? 2 * n->capacity : 16;
@@ -251,11 +253,22 @@ static const struct code *find_code(const struct dp_trace_names *n, uint64_t ima
 }
 
 /* An address that was seen only as the other kind is named by that: aggregations treat every caller as a return address. */
+static const struct code *find_either(const struct image *i, uint64_t pc, bool exact)
+{
+	const struct code *c = find_code(i->names, i->serial, pc, exact);
+	return c ? c : find_code(i->names, i->serial, pc, !exact);
+}
+
+/*
+ * Threads are recorded one after the other, so an event from before a library was loaded may have been written after that: its
+ * frames are then named in another image of the process.
+ */
 static const struct dp_code_name *find_name(uint64_t pc, bool exact, void *data)
 {
 	const struct image *i = data;
-	const struct code *c = find_code(i->names, i->serial, pc, exact);
-	c = c ? c : find_code(i->names, i->serial, pc, !exact);
+	const struct code *c = find_either(i, pc, exact);
+	for (const struct image *k = i->names->image; k && !c && i->pid; k = k->hh.next)
+		c = k != i && k->pid == i->pid ? find_either(k, pc, exact) : NULL;
 	return c ? &c->name : NULL;
 }
 

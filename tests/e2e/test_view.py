@@ -131,6 +131,16 @@ class Shown(WithProgram):
         os.remove(f"/tmp/perf-{t.pid}.map")
         self.same("t", live)
 
+    def test_a_run_that_only_records(self):
+        """Its events go from ring to file without order; the same names come with them."""
+        args = ("--function", "work", *FIELDS, "-t", "backtrace")
+        harness.tool("-q", "--record", self.path("t"), *args, "--", self.program, 300, 1, status=0)
+        live = self.record("live", *args, threads=1)
+        self.assertEqual(untimed(self.view("t").stdout), untimed(live))
+        harness.tool("-q", "--record", self.path("plain"), "--function", "work", "-t", "i", "--", self.program, 300, 4, status=0)
+        lines = self.view("plain").stdout.splitlines()
+        self.assertEqual((len(lines), lines), (1200, sorted(lines, key=lambda line: line.split()[0])))
+
     def test_names_need_no_file(self):
         shown = self.record("t", "--function", "work", "-t", "backtrace")
         self.assertIn("#1  outer+", shown)
