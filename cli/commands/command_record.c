@@ -12,6 +12,8 @@
 
 #define ROUND_MS  10
 #define ROUND_NS  UINT64_C(10000000)
+#define FLUSH_NS  UINT64_C(200000000)
+#define MANY      4096u /* events in a round, after which the next one follows at once */
 #define OLD_TRIES 100 /* rounds of --once: all buffered events are older than its start */
 
 struct recorder {
@@ -23,6 +25,8 @@ struct recorder {
 	bool cut;            /* it ended early, because its disk is full */
 	struct pollfd *wake; /* the signals, and the ends of the processes */
 	int signal_fd;
+	bool busy;           /* the last round had many events */
+	uint64_t flushed_ns; /* when the outputs were flushed last */
 };
 
 static void on_event(const struct dp_event *event, void *data)
@@ -54,7 +58,7 @@ static const char *limits(const struct recorder *c, unsigned round)
 static void rest(const struct recorder *c)
 {
 	const uint64_t duration = c->options->trace.duration_ns;
-	int ms = c->options->once ? 0 : ROUND_MS;
+	int ms = c->options->once || c->busy ? 0 : ROUND_MS;
 	if (duration && c->r.start_ns + duration < dp_now_ns() + ROUND_NS)
 		ms = 1;
 	c->wake[0] = (struct pollfd){.fd = c->signal_fd, .events = POLLIN};
@@ -70,19 +74,32 @@ static bool interrupted(const struct recorder *c)
 	return read(c->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
 }
 
+/* One round. While there are many events, their outputs are not flushed after each. */
+static struct dp_error *read_rings(struct recorder *c)
+{
+	const uint64_t before = c->r.total;
+	DP_TRY(dp_recording_round(&c->r));
+	const uint64_t now = dp_now_ns();
+	c->busy = c->r.total - before > MANY;
+	if (c->busy && now - c->flushed_ns < FLUSH_NS)
+		return NULL;
+	c->flushed_ns = now;
+	return dp_outputs_flush(&c->out, dp_recording_lost(&c->r));
+}
+
 static struct dp_error *loop(struct recorder *c)
 {
 	struct dp_recording *r = &c->r;
 	for (unsigned round = 0; !r->ended_by; round++) {
 		const char *signalled = interrupted(c) ? "interrupt" : NULL;
-		DP_TRY(dp_recording_round(r));
-		DP_TRY(dp_outputs_flush(&c->out, dp_recording_lost(r)));
+		DP_TRY(read_rings(c));
 		if (!r->ended_by)
 			r->ended_by = signalled ? signalled : limits(c, round);
 		if (!r->ended_by)
 			rest(c);
 	}
-	return dp_recording_finish(r);
+	DP_TRY(dp_recording_finish(r));
+	return dp_outputs_flush(&c->out, dp_recording_lost(r));
 }
 
 static struct dp_error *record_steps(struct recorder *c)

@@ -21,7 +21,8 @@
 #define STARTS_MS 2 /* with --pending */
 #define FLUSH_NS UINT64_C(200000000)
 #define MANY     256u  /* events in a round, above which the next sleep is short */
-#define VERY_MANY   4096u /* events in a round, above which there is no sleep at all: that is a tenth of a ring of small events */
+#define VERY_MANY   4096u /* events in a round, above which it is a nap: that is a tenth of a ring of small events */
+#define NAP_NS      200000L
 #define DRAIN_NS    UINT64_C(5000000) /* how long rings are read again and again, before anything else is looked at */
 #define BATCH_CHECK 65536u            /* events between two checks for the end */
 #define CHECK    1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
@@ -93,13 +94,16 @@ static void on_hit(const struct dp_hit *hit, void *data)
 /* Counts the hits of a batch as the caller has marked them. */
 static void count_batch(struct dp_run *run, struct dp_session *s, const struct dp_hits *hits)
 {
-	for (size_t i = 0; i < hits->n; i++) {
-		const struct dp_hits_item *item = &hits->item[i];
-		if (item->probe >= run->trace->nprobes)
+	for (size_t i = 0, n; i < hits->n; i += n) {
+		const unsigned probe = hits->item[i].probe;
+		uint64_t damaged = 0;
+		for (n = 0; i + n < hits->n && hits->item[i + n].probe == probe; n++)
+			damaged += hits->item[i + n].damaged;
+		if (probe >= run->trace->nprobes)
 			continue;
-		s->place[item->probe].damaged += item->damaged;
-		s->place[item->probe].recorded += !item->damaged;
-		run->recorded += !item->damaged;
+		s->place[probe].damaged += damaged;
+		s->place[probe].recorded += n - damaged;
+		run->recorded += n - damaged;
 	}
 }
 
@@ -151,7 +155,8 @@ static void drain_target(struct dp_target *t, bool last, void *data)
 		dp_error_destroy(dp_target_drain(t, last, on_hit, run));
 }
 
-static void drain_all(struct dp_run *run, bool last)
+/* Returns the number of events. */
+static uint64_t drain_all(struct dp_run *run, bool last)
 {
 	const uint64_t before = run->recorded;
 	for (run->current = 0; run->current < run->nsessions; run->current++) {
@@ -160,16 +165,18 @@ static void drain_all(struct dp_run *run, bool last)
 		dp_pending_drain(s, last || s->ended, drain_target, run);
 		dp_session_full_round(s);
 	}
-	run->flooded = run->recorded - before > MANY;
-	run->drowned = run->recorded - before > VERY_MANY;
+	return run->recorded - before;
 }
 
 void dp_run_drain(struct dp_run *run, bool last)
 {
 	const uint64_t until = dp_now_ns() + DRAIN_NS;
+	uint64_t n, sum = 0;
 	do
-		drain_all(run, last);
-	while (run->drowned && takes_batches(run) && !last && dp_now_ns() < until);
+		sum += n = drain_all(run, last);
+	while (n > VERY_MANY && takes_batches(run) && !last && dp_now_ns() < until);
+	run->flooded = sum > MANY;
+	run->drowned = sum > VERY_MANY;
 	if (!last)
 		run->trace->calls->round(run->trace->calls->run_data);
 }
@@ -336,7 +343,9 @@ static int wait_ms(const struct dp_run *run)
 void dp_run_rest(struct dp_run *run)
 {
 	struct pollfd p[] = {{.fd = run->trace->calls->wake_fd, .events = POLLIN}, {.fd = dp_starts_fd(run), .events = POLLIN}};
-	if (poll(p, 2, dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, wait_ms(run)))) > 0 && p[0].revents)
+	const int ms = dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, wait_ms(run)));
+	const struct timespec t = {.tv_nsec = run->drowned ? NAP_NS : ms * 1000000L};
+	if (ppoll(p, 2, &t, NULL) > 0 && p[0].revents)
 		dp_run_interrupted(run);
 }
 

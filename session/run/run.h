@@ -34,7 +34,7 @@ struct dp_run {
 	bool hurried;                          /* another signal came then: the remaining events are only counted */
 	bool enough;                           /* the caller wants no more events */
 	bool flooded;                          /* the last round had many events: sleep for a short time only */
-	bool drowned;                          /* it had so many that rings may be full already: do not sleep */
+	bool drowned;                          /* it had so many that rings may be full soon: take a nap only */
 	/* Sink lttng (lttng_run.c). */
 	bool use_lttng, lttng_covered; /* covered: the session's own rules include our events */
 	bool lttng_by_rule;            /* we add a rule to the user's current session */
