@@ -344,14 +344,14 @@ struct dp_on_full {
 	uint64_t wait_ticks; /* of the time stamp counter; 0: no hit waits */
 	uint64_t tick;       /* ns of each, with 32 fractional bits */
 	uint32_t served;     /* 1: a tool reads the rings */
-	uint32_t waits;
-	uint32_t drained;  /* a futex */
+	uint32_t waits;      /* a futex, as is the next */
+	uint32_t drained;
 	uint32_t children; /* 1: hits of fork children that record wait, too */
 	uint32_t tool;     /* its pid as the target's own threads know it; 0: they do not */
 	uint32_t passes;   /* of the tool over all rings */
-	uint64_t hits;  /* that waited */
-	uint64_t late;  /* of them: in vain */
-	uint64_t ticks; /* of the time stamp counter, that all of them waited together */
+	uint64_t hits;     /* that waited */
+	uint64_t late;     /* of them: in vain */
+	uint64_t ticks;    /* of the time stamp counter, that all of them waited together */
 };
 
 struct dp_follow { /* what a fork child needs to join */

@@ -263,6 +263,8 @@ void dp_target_loss(struct dp_target *t, unsigned probe, struct dp_loss *ret);
 struct dp_error *dp_target_full_check(const struct dp_target *t) DP_MUST_CHECK;
 /* Has a hit begun to wait since the last drain? */
 bool dp_target_awaited(const struct dp_target *t);
+/* Sleeps until one does, for `ms` at most; not at all if hits do not wait. */
+void dp_target_rest(const struct dp_target *t, int ms);
 struct dp_full_counts {
 	uint64_t hits, late, ns; /* that waited; of them in vain; all together */
 };

@@ -98,6 +98,7 @@ bool dp_full_wait(struct dp_on_full *f, const struct dp_agent *agent, struct dp_
 		begin(f, p);
 	p->tail = tail;
 	__atomic_fetch_add(&f->waits, 1, __ATOMIC_SEQ_CST);
+	dp_futex(&f->waits, DP_FUTEX_WAKE, 1, NULL); /* the tool may sleep there */
 	if (rest(f, agent, p))
 		return true;
 	give_up(f);

@@ -373,6 +373,11 @@ bool dp_drain_awaited(const struct dp_drain *d)
 	return dp_waiters_any(&d->waiters);
 }
 
+void dp_drain_rest(const struct dp_drain *d, int ms)
+{
+	dp_waiters_rest(&d->waiters, ms);
+}
+
 pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot)
 {
 	return d->lane[slot].tid;

@@ -45,6 +45,8 @@ void dp_drain_lanes(struct dp_drain *d, bool last, dp_hits_fn each, void *data);
 void dp_drain_serve(struct dp_drain *d, bool on);
 /* Has a hit begun to wait since the last run read the rings? */
 bool dp_drain_awaited(const struct dp_drain *d);
+/* Sleeps until one does, for `ms` at most; not at all if hits do not wait. */
+void dp_drain_rest(const struct dp_drain *d, int ms);
 
 /* The thread of the records from the slot's tail on, until a record names another. */
 pid_t dp_drain_tid(const struct dp_drain *d, uint32_t slot);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint32_t waits(const struct dp_waiters *w)
@@ -48,4 +49,12 @@ void dp_waiters_pass(struct dp_waiters *w)
 bool dp_waiters_any(const struct dp_waiters *w)
 {
 	return w->page && waits(w) != w->seen;
+}
+
+void dp_waiters_rest(const struct dp_waiters *w, int ms)
+{
+	const struct timespec most = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	if (w->page && ms > 0)
+		syscall(SYS_futex, &w->page->waits, FUTEX_WAIT, w->seen, &most, NULL, 0);
 }

@@ -19,5 +19,7 @@ void dp_waiters_look(struct dp_waiters *w);
 void dp_waiters_pass(struct dp_waiters *w);
 /* Has a thread begun to wait since the last look? */
 bool dp_waiters_any(const struct dp_waiters *w);
+/* Sleeps until one does, for `ms` at most. */
+void dp_waiters_rest(const struct dp_waiters *w, int ms);
 
 #endif

@@ -28,6 +28,17 @@ void dp_session_full_round(struct dp_session *s)
 	s->said_caged_child |= child != 0;
 }
 
+/* Nobody can sleep on words of several processes before Linux 5.16: then waiting hits are looked for. */
+int dp_session_full_rest(struct dp_session *const *session, size_t n, int ms)
+{
+	if (!n || !session[0]->trace->block_ns)
+		return ms;
+	if (n > 1 || session[0]->ended)
+		return ms > 1 ? 1 : ms;
+	dp_target_rest(session[0]->target, ms);
+	return 0;
+}
+
 void dp_session_full_leave(struct dp_session *s)
 {
 	struct dp_remove_report report;

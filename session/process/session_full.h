@@ -7,6 +7,8 @@
 
 /* After each drain: says once if neither is possible any more. */
 void dp_session_full_round(struct dp_session *s);
+/* Sleeps for `ms` at most, until a hit waits; returns how long to sleep then. */
+int dp_session_full_rest(struct dp_session *const *session, size_t n, int ms);
 /*
  * Restores the text, so that no hit begins any more, and those that wait get room by the next drain. Only if hits wait: else
  * dp_session_remove() does all.

@@ -43,7 +43,7 @@ struct dp_recording {
 	void (*event)(const struct dp_event *event, void *data); /* called in time order; set by the caller */
 	/* Also set by the caller, or NULL: for it the order over all threads does not matter. Not used with a limit (`most`). */
 	void (*batch)(const struct dp_event_batch *batch, void *data);
-	bool (*full)(void *data);                                /* also: does the caller want no more of them? */
+	bool (*full)(void *data); /* also: does the caller want no more of them? */
 	void *data;
 	struct dp_buf hits, payloads; /* those that wait for older hits of other groups */
 	uint64_t total, start_ns;

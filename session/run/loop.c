@@ -18,7 +18,7 @@
 
 #define IDLE_MS  10
 #define BUSY_MS  1
-#define STARTS_MS 2 /* with --pending */
+#define STARTS_MS   2 /* with --pending and --on-full block */
 #define FLUSH_NS UINT64_C(200000000)
 #define MANY     256u  /* events in a round, above which the next sleep is short */
 #define VERY_MANY   4096u /* events in a round, above which it is a nap: that is a tenth of a ring of small events */
@@ -333,18 +333,20 @@ bool dp_run_must_leave(void *data)
 	return run->hurried;
 }
 
-/* A program that starts waits as a library does: whoever of the two is asked first must not be waited for alone. */
+/* A program that starts waits as a library and a hit do: whoever is asked first must not be waited for alone. */
 static int wait_ms(const struct dp_run *run)
 {
 	const int ms = sleep_ms(run);
-	return run->trace->pending && run->nsessions && dp_starts_fd(run) >= 0 && ms > STARTS_MS ? STARTS_MS : ms;
+	const bool others = run->trace->pending || run->trace->block_ns;
+	return others && run->nsessions && dp_starts_fd(run) >= 0 && ms > STARTS_MS ? STARTS_MS : ms;
 }
 
 void dp_run_rest(struct dp_run *run)
 {
 	struct pollfd p[] = {{.fd = run->trace->calls->wake_fd, .events = POLLIN}, {.fd = dp_starts_fd(run), .events = POLLIN}};
 	const int ms = dp_snapshots_rest(run, dp_pending_rest(run->session, run->nsessions, wait_ms(run)));
-	const struct timespec t = {.tv_nsec = run->drowned ? NAP_NS : ms * 1000000L};
+	const int rest = dp_session_full_rest(run->session, run->nsessions, ms);
+	const struct timespec t = {.tv_nsec = run->drowned && rest ? NAP_NS : rest * 1000000L};
 	if (ppoll(p, 2, &t, NULL) > 0 && p[0].revents)
 		dp_run_interrupted(run);
 }

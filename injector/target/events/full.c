@@ -79,6 +79,12 @@ bool dp_target_awaited(const struct dp_target *t)
 	return t->drain && dp_drain_awaited(t->drain);
 }
 
+void dp_target_rest(const struct dp_target *t, int ms)
+{
+	if (t->drain)
+		dp_drain_rest(t->drain, ms);
+}
+
 void dp_target_full_counts(const struct dp_target *t, struct dp_full_counts *ret)
 {
 	*ret = (struct dp_full_counts){0};
