@@ -247,8 +247,9 @@ Test(json, times_are_exact_across_seconds)
 		struct dp_event e = make_event(ns[i], &empty);
 		dp_writer_event(o.w, &e);
 	}
-	close_and_check(&o, "offset = lines[0]['clock']['offset_ns']\n"
-	                    "mono = [0, 7, 999999999, 1000000000, 1000000001, 1999999999, 2000000000, 1000000001, 12345678901234567]\n"
-	                    "assert [e['mono'] for e in lines[1:]] == mono\n"
-	                    "assert [e['ts'] - offset for e in lines[1:]] == mono\n");
+	close_and_check(
+	        &o, "offset = lines[0]['clock']['offset_ns']\n"
+	            "mono = [0, 7, 999999999, 1000000000, 1000000001, 1999999999, 2000000000, 1000000001, 12345678901234567]\n"
+	            "assert [e['mono'] for e in lines[1:]] == mono\n"
+	            "assert [e['ts'] - offset for e in lines[1:]] == mono\n");
 }

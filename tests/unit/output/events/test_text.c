@@ -136,31 +136,37 @@ Test(text, process_is_named_once_there_are_several)
 	free(text);
 }
 
-/* What threads and classes have in common is made once for each: none may get another's. */
-Test(text, threads_that_take_turns_keep_their_names)
+/* The name of an event's thread and class is made once, and kept where other threads and classes keep theirs. */
+Test(text, threads_and_classes_that_take_turns_keep_their_names)
 {
+	enum { CLASSES = 300, EVENTS = 9 * CLASSES };
+	static const char *const comms[] = {"worker", "renamed", "a name that is much longer than the kernel gives"};
+	static char names[CLASSES][8];
+	static struct dp_event_class classes[CLASSES];
 	struct dp_fields none = {0};
-	struct dp_event_class classes[] = {{"p", "p", &none, NULL, NULL}, {"q", "q", &none, NULL, NULL}};
 	struct dp_buf empty = {0};
 	struct out o;
-	char want[64], *at;
-	open_out(&o, classes, 2, false);
-	for (int i = 0; i < 4000; i++) {
+	char want[80];
+	for (unsigned i = 0; i < CLASSES; i++) {
+		snprintf(names[i], sizeof(names[i]), "c%u", i);
+		classes[i] = (struct dp_event_class){.name = names[i], .fields = &none};
+	}
+	open_out(&o, classes, CLASSES, false);
+	for (int i = 0; i < EVENTS; i++) {
 		struct dp_event e = make_event(1, &empty);
-		e.tid = 1000 + i * 7 % 600;
-		e.probe = (unsigned)i / 3 % 2;
-		e.comm = i < 2000 ? "worker" : "a name that is much longer than the kernel gives";
+		e.probe = (unsigned)i % CLASSES;
+		e.tid = 1000 + i / CLASSES / 3;
+		e.comm = comms[i / CLASSES % 3];
 		dp_writer_event(o.w, &e);
 	}
-	char *text = at = close_out(&o);
-	for (int i = 0; i < 4000; i++) {
-		snprintf(want, sizeof(want), " %s[%d] %s\n", i < 2000 ? "worker" : "a name that is much longer than the kernel gives",
-		         1000 + i * 7 % 600, i / 3 % 2 ? "q" : "p");
+	const char *at = close_out(&o);
+	for (int i = 0; i < EVENTS; i++) {
+		snprintf(want, sizeof(want), " %s[%d] c%d\n", comms[i / CLASSES % 3], 1000 + i / CLASSES / 3, i % CLASSES);
 		cr_assert(!strncmp(after_time(at), want, strlen(want)), "%d: %.100s", i, at);
 		at = strchr(at, '\n') + 1;
 	}
 	cr_assert_eq(*at, '\0');
-	free(text);
+	free(o.text);
 }
 
 Test(text, a_new_second_shows_in_the_time)
