@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a trace keeps for `dynprobe view`, in its folder dynprobe/ (readers of CTF skip folders): how events are shown, and what
- * the code was called that backtraces pass through. docs/recording.md has the formats. Both files are JSON.
+ * the code was called that backtraces pass through. docs/trace-format.md has the formats. Both files are JSON.
  *
  * classes.json describes the event classes. It is replaced as a whole, so a reader never sees a part of it.
  *

@@ -354,6 +354,12 @@ class Cookbook(Pages):
         self.assertTrue(verbs and verbs <= {"square", "negate", "checksum"}, a.files["seen.txt"])
         self.assertRegex(a.out, r"parse +enabled")
 
+    def test_again(self):
+        a = self.ask("again")
+        self.assertEqual(sum(int(n) for n in a.rows(r"^ +(\d+) parse  [01]$")), 40)
+        self.assertEqual(set(a.rows(r'parse: request->verb="([^"]*)"')), {"square"})
+        self.assertEqual(sum(int(n) for n in a.rows(r"^\S+;parse (\d+)$")), 40)
+
     def test_looking(self):
         a = self.ask("looking")
         self.assertRegex(a.out, r"0x[0-9a-f]+ +\d+ +server!handle_request\n")
