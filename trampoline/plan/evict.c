@@ -235,9 +235,14 @@ static bool try_successors(struct dp_search *s, uint32_t *ret)
 		dp_chain_add(&s->knot, s->victim[i].addr, s->victim[i].len, plan->entry);
 	if (!dp_search_solve(s))
 		return false;
-	if (dp_search_hold(s) && enter_successors(s, ret))
+	const struct dp_plan before = *plan;
+	const bool held = dp_search_hold(s);
+	if (held)
+		dp_search_copy(s);
+	if (held && enter_successors(s, ret))
 		return true;
 	dp_search_take_back(s);
+	dp_search_uncopy(s, &before);
 	return false;
 }
 

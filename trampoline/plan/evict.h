@@ -50,6 +50,14 @@ bool dp_search_note(struct dp_search *s, struct dp_error *err, uint32_t entered)
 /* Removes all that was entered and releases the reserved places. */
 void dp_search_take_back(struct dp_search *s);
 
+/*
+ * evict_copy.c: the stub of a site whose successor was evicted goes on with a copy of that. Otherwise it would jump back to the
+ * successor's jump, which is in the middle of the site's own: processors that predict jumps by the bytes that they fetch take one
+ * for the other.
+ */
+void dp_search_copy(struct dp_search *s);
+void dp_search_uncopy(struct dp_search *s, const struct dp_plan *before);
+
 /* evict_near.c: a short jump to a jump embedded in a neighbour. */
 bool dp_search_neighbours(struct dp_search *s, uint32_t *ret);
 /* The same for a site of one byte: the next instruction becomes a jump whose first byte leads there. */

@@ -313,6 +313,10 @@ static struct dp_error *promote(struct dp_job *job, struct dp_item *item)
 	plan.probe = job->request->probe;
 	DP_TRY(dp_stubs_put(planner, job->request->text, job->request, &code, &plan));
 	struct dp_error *err = redirect(planner, item, plan.entry);
+	if (!err && !dp_copies_lead(planner, item)) {
+		dp_error_destroy(redirect(planner, item, item->plan.entry));
+		err = dp_error(DP_TAG_NO_SPACE, "a copy of the instruction cannot lead to its probe");
+	}
 	if (err) {
 		dp_stubs_drop(planner, &plan);
 		return err;

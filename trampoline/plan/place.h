@@ -20,4 +20,10 @@ void dp_item_init(struct dp_item *item, const struct dp_request *request, const 
 struct dp_error *dp_item_enter(struct dp_planner *planner, struct dp_item *item, const struct dp_chain *knot,
                                const struct dp_hop *hop, uint32_t *ret) DP_MUST_CHECK;
 
+/*
+ * evict_copy.c: an evicted instruction is going to get a probe. A copy of it in another stub becomes a jump to its springboard.
+ * False: there is no room for that jump.
+ */
+bool dp_copies_lead(struct dp_planner *planner, const struct dp_item *victim);
+
 #endif

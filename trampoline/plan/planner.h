@@ -46,6 +46,13 @@ struct dp_stub_tail { /* what a stub runs after the probe */
 struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *text, const struct dp_request *request,
                               const struct dp_stub_tail *code, struct dp_plan *plan) DP_MUST_CHECK;
 void dp_stubs_drop(struct dp_planner *planner, const struct dp_plan *plan);
+/*
+ * Puts the next instruction in the place of the jump back at the end of the stub, which goes back after that one. False: there is
+ * no room, and nothing has changed.
+ */
+bool dp_stubs_extend(struct dp_planner *planner, const struct dp_insn *insn, struct dp_plan *plan);
+/* Undoes that: `plan` is as before, `longer` as it became. */
+void dp_stubs_cut(struct dp_planner *planner, const struct dp_plan *plan, struct dp_plan *longer);
 
 /* ---- place.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -151,10 +151,58 @@ struct dp_error *dp_stubs_put(struct dp_planner *planner, const struct dp_text *
 	return err;
 }
 
+/* The chunk whose next stub starts after this one goes on from `end` instead. */
+static void retreat(struct dp_planner *planner, uint64_t from, uint64_t end)
+{
+	for (size_t i = planner->nchunks; i-- > 0;)
+		if (planner->chunk[i].next == ((from + STUB_ALIGN - 1) & ~(uint64_t)(STUB_ALIGN - 1)))
+			planner->chunk[i].next = (end + STUB_ALIGN - 1) & ~(uint64_t)(STUB_ALIGN - 1);
+}
+
+bool dp_stubs_extend(struct dp_planner *planner, const struct dp_insn *insn, struct dp_plan *plan)
+{
+	struct dp_plan longer = *plan;
+	struct dp_buf *out = &planner->code;
+	const uint64_t tail = plan->pair[plan->npairs - 1].stub, known = plan->stub_end - tail;
+	longer.npairs--;
+	out->len = 0;
+	out->failed = false;
+	struct dp_error *err = dp_relocate_run(insn, 1, tail, out, &longer);
+	if (!err)
+		pad(out, tail);
+	longer.stub_end = tail + out->len;
+	if (!err && (out->failed || out->len <= known || !dp_pages_fits(planner->pages, plan->stub_end, out->len - known)))
+		err = dp_error(DP_TAG_NO_SPACE, "no room after the stub");
+	if (!err)
+		err = dp_pages_put(planner->pages, plan->stub_end, out->data + known, out->len - known);
+	if (!err)
+		err = dp_pages_put(planner->pages, tail, out->data, known); /* over its own bytes: cannot fail */
+	const bool good = !err;
+	dp_error_destroy(err);
+	if (!good)
+		return false;
+	advance(planner, longer.stub_end);
+	*plan = longer;
+	return true;
+}
+
+void dp_stubs_cut(struct dp_planner *planner, const struct dp_plan *plan, struct dp_plan *longer)
+{
+	const struct dp_pc_pair *back = &plan->pair[plan->npairs - 1];
+	struct dp_buf *out = &planner->code;
+	if (longer->stub_end == plan->stub_end)
+		return;
+	out->len = 0;
+	dp_put_jmp(out, back->stub, back->original);
+	pad(out, back->stub);
+	dp_error_destroy(dp_pages_put(planner->pages, back->stub, out->data, out->len)); /* over its own bytes: cannot fail */
+	dp_pages_drop(planner->pages, plan->stub_end, (size_t)(longer->stub_end - plan->stub_end));
+	retreat(planner, longer->stub_end, plan->stub_end);
+	*longer = *plan;
+}
+
 void dp_stubs_drop(struct dp_planner *planner, const struct dp_plan *plan)
 {
 	dp_pages_drop(planner->pages, plan->stub, (size_t)(plan->stub_end - plan->stub));
-	for (size_t i = planner->nchunks; i-- > 0;) /* a last stub's room is free again */
-		if (planner->chunk[i].next == ((plan->stub_end + STUB_ALIGN - 1) & ~(uint64_t)(STUB_ALIGN - 1)))
-			planner->chunk[i].next = plan->stub;
+	retreat(planner, plan->stub_end, plan->stub); /* a last stub's room is free again */
 }

@@ -23,6 +23,7 @@ struct dp_item {
 	uint32_t below;      /* item at the same site that this one was put in front of, or DP_NO_ITEM */
 	uint32_t support[DP_PLAN_SUPPORTS];
 	uint32_t nusers; /* items that have this one as a support */
+	uint64_t copied; /* site of the evicted instruction that the stub has a copy of, too; or 0 */
 };
 
 struct dp_sites;

@@ -169,6 +169,57 @@ static struct dp_plan evict_one(struct world *w, struct helper_module *m)
 	return all[0];
 }
 
+/* The address in the plan's stub at which the instruction at `addr` runs, 0: there is none. */
+static uint64_t copy_of(const struct dp_plan *plan, uint64_t addr)
+{
+	for (uint8_t k = 0; k < plan->npairs; k++)
+		if (plan->pair[k].original == addr && plan->pair[k].stub >= plan->stub && plan->pair[k].stub < plan->stub_end)
+			return plan->pair[k].stub;
+	return 0;
+}
+
+/* The way back must not lead to the successor's jump, in the middle of the site's own: that costs up to 11 ns. */
+Test(evict, the_stub_goes_on_with_the_successor)
+{
+	struct helper_module m;
+	struct world w;
+	const struct dp_plan *all;
+	size_t n;
+	evict_one(&w, &m);
+	dp_planner_plans(w.planner, &all);
+	const uint64_t copy = copy_of(&all[1], AT + 66);
+	cr_assert(copy);
+	world_freeze(&w);
+	const uint8_t *bytes = world_placed(&w, copy, &n);
+	cr_expect_eq(memcmp(bytes, easy + 2, 5), 0, "a mov, not a jump");
+	cr_expect_eq(world_follow_placed(&w, copy + 5), AT + 71);
+	cr_expect_eq(helper_check_plans(&w, &m), 1);
+	world_fini(&w);
+}
+
+/* ... unless the successor gets a probe, whose hits would be missing. */
+Test(evict, the_stub_leads_to_the_successors_probe)
+{
+	struct helper_module m;
+	struct world w;
+	struct dp_plan plan;
+	const struct dp_plan *all;
+	evict_one(&w, &m);
+	w.request.probe = 7;
+	for (unsigned i = 0; i < 2; i++) /* another one in front of it, too */
+		cr_assert_eq(add(&w, AT + 66, 0, &plan), DP_TAG_COUNT);
+	cr_assert_eq(dp_planner_plans(w.planner, &all), 3);
+	cr_assert_eq(all[1].site, AT + 64);
+	const uint64_t copy = copy_of(&all[1], AT + 66);
+	cr_assert(copy);
+	world_freeze(&w);
+	cr_expect_eq(world_follow_placed(&w, copy), all[2].springboard);
+	cr_expect_eq(world_follow_placed(&w, all[2].springboard), all[2].entry);
+	cr_expect_not(copy_of(&all[1], AT + 71), "nothing runs after that jump");
+	cr_expect_eq(helper_check_plans(&w, &m), 3);
+	world_fini(&w);
+}
+
 /* A probe is requested at an evicted instruction: its jump stays, its stub becomes the probe's. */
 Test(evict, an_evicted_instruction_becomes_a_probe_where_it_is)
 {

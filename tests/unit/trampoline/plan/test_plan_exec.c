@@ -10,6 +10,7 @@
 #include "trampoline/space/space.h"
 
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -302,5 +303,37 @@ Test(plan_exec, several_probes_at_one_site_are_all_hit)
 			try_stack(&b, at, tactic);
 	for (enum dp_tactic tactic = DP_TACTIC_JUMP; tactic < DP_TACTIC_TRAP; tactic++)
 		cr_expect_gt(b.placed[tactic], 5, "%s: %u", dp_tactic_name(tactic), b.placed[tactic]);
+	bench_fini(&b);
+}
+
+/* Hits of the hook at `site`, with or without an evicting probe at the instruction before it. UINT_MAX: not possible here. */
+static unsigned hits_after(struct bench *b, uint64_t before, uint64_t site)
+{
+	struct dp_request first = {
+	        .site = before, .probe = DP_NO_PROBE, .hook = (uint64_t)call_0, .tactics = 1u << DP_TACTIC_EVICT};
+	struct dp_request second = {.site = site, .probe = DP_NO_PROBE, .hook = (uint64_t)call_1, .tactics = DP_TACTICS_LIVE};
+	struct dp_space *space;
+	struct dp_planner *planner = new_planner(b, &space);
+	memset(called, 0, sizeof(called));
+	bool good = (!before || add(b, planner, &first)) && add(b, planner, &second) && try_plans(b, planner);
+	dp_planner_destroy(planner);
+	dp_space_destroy(space);
+	return good ? called[1] : UINT_MAX;
+}
+
+Test(plan_exec, a_probe_on_an_evicted_instruction_misses_no_hit)
+{
+	static struct bench b;
+	unsigned both = 0;
+	uint64_t before = 0;
+	bench_init(&b);
+	for (uint64_t at = (uint64_t)__start_probe_me; at < (uint64_t)__stop_probe_me; before = at, at = next_insn(at)) {
+		const unsigned alone = hits_after(&b, 0, at), after = before ? hits_after(&b, before, at) : UINT_MAX;
+		if (alone == UINT_MAX || after == UINT_MAX || !alone)
+			continue;
+		cr_assert_eq(alone, after, "0x%lx, evicted for 0x%lx: %u, %u", at, before, alone, after);
+		both++;
+	}
+	cr_expect_gt(both, 20, "%u", both);
 	bench_fini(&b);
 }
