@@ -129,7 +129,7 @@ def called(name):
 
 def call_table(name):
     """-c of ltrace or strace: time, seconds, microseconds a call, calls, errors, name; and a total."""
-    pattern = r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(?!total\b)" + name + r"(?:@\S+)?$"
+    pattern = r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?" + name + r"(?:@\S+)?$"
     return lambda text: Answer(numbers(pattern, text))
 
 

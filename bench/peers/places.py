@@ -27,7 +27,9 @@ def each(option, patterns):
 
 # command: of the number of places, with the names that tools.py describes.
 Place = collections.namedtuple("Place", "tool command read how places", defaults=("attach", (1, 1000, 20000)))
+FLOOR = "floor: all threads stopped once"
 PLACES = [
+    Place(FLOOR, None, None, "floor", (1,)),
     Place("dynprobe", lambda n: f"dynprobe --pid PID -q -f json -o OUT --no-record --count {each('--function ', GLOBS[n])}", parse.dynprobe),
     Place("bpftrace", lambda n: f"bpftrace -p PID -f json -o OUT -e 'uprobe:PROGRAM:{GLOBS[n][0]} {{ @ = count(); }}'", parse.bpftrace, places=(1, 100, 1000)),
     Place("perf stat", lambda n: "perf stat -x , -o OUT -e EVENT -p PID", parse.perf_stat, "perf", (1, 100, 1000)),
@@ -160,9 +162,23 @@ def launched(place, n, bench):
     return {"armed_ms": (ready - plain) / 1e6, "cost": with_it - alone, "equal": equal, "answer": words, "notes": ["at start-up only"]}
 
 
+def stopped(place, n, bench):
+    """What stopping all threads costs with the least that ptrace needs: no tool can attach to them all at once for less."""
+    with Program(bench.program("program")) as program:
+        program.watch()
+        quiet = time.monotonic_ns()
+        time.sleep(QUIET_S)
+        begin = time.monotonic_ns()
+        subprocess.run([os.path.join(bench.build, "bench", "stop_floor"), str(program.pid), "0"], capture_output=True, check=True, timeout=20)
+        end = time.monotonic_ns()
+        time.sleep(0.1)
+        gaps = program.gaps().gaps
+    return {"quiet_ms": longest(gaps, quiet, begin), "pause_ms": longest(gaps, begin, end), "equal": None, "answer": "no probe", "notes": []}
+
+
 def measure(place, n, bench):
     try:
-        return (launched if place.how == "launch" else attached)(place, n, bench)
+        return {"launch": launched, "floor": stopped}.get(place.how, attached)(place, n, bench)
     except (Failed, Silent, OSError, subprocess.SubprocessError) as e:
         return {"failed": str(e)}
 

@@ -13,7 +13,7 @@ from . import tools
 THREADS = (1, 8)
 PAIRS, SLICE_MS = 16, 5
 # A tool that writes events gets bursts that its buffers hold, with rests in between: what is measured are kept events.
-BURST, TEXT_BURST, REST_US = {1: 40000, 8: 10000}, {1: 10000, 8: 2500}, 15000
+BURST, TEXT_BURST, EVENT_PAIRS, REST_US = {1: 40000, 8: 10000}, {1: 10000, 8: 2500}, 12, 30000
 
 Run = collections.namedtuple("Run", "bare probed calls")  # ns of a call in each slice, twice; how often each thread called
 Gaps = collections.namedtuple("Gaps", "changed at gaps")  # places; ns of CLOCK_MONOTONIC, 0: never; (end, length, waited for a processor)
@@ -119,7 +119,8 @@ def loops(program, way, ret):
     """Both loops of a way: {threads: Run}, as far as they get if the tool is too slow for the rest."""
     for threads in THREADS:
         calls = (TEXT_BURST if way.question == "text" else BURST)[threads] if way.events else 1 << 40
-        ret[threads] = program.run(tools.KINDS[way.function], threads, PAIRS, calls, SLICE_MS, REST_US if way.events else 0)
+        pairs, rest = (EVENT_PAIRS, REST_US) if way.events else (PAIRS, 0)
+        ret[threads] = program.run(tools.KINDS[way.function], threads, pairs, calls, SLICE_MS, rest)
 
 
 def over_bare(run):

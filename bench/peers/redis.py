@@ -50,14 +50,21 @@ class Server:
         self.path = os.path.realpath(shutil.which("redis-server"))
         argv = [*(tool or ["redis-server"]), "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir, env=attach.ENV, start_new_session=True)
-        until = time.monotonic() + 10
-        while not os.path.exists(self.socket):
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise Silent("redis-server did not start")
-            time.sleep(0.01)
+        try:
+            self.await_start()
+        except (Silent, OSError, subprocess.SubprocessError):
+            self.close()
+            raise
         self.pid = int(self.cli("info", "server", r"process_id:(\d+)"))
         self.address = self.place()
         self.first = self.byte()
+
+    def await_start(self):
+        until = time.monotonic() + 10
+        while subprocess.run(["redis-cli", "-s", self.socket, "ping"], capture_output=True, check=False, timeout=20).returncode:
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise Silent("redis-server did not start")
+            time.sleep(0.02)
 
     def cli(self, *words):
         """What redis-cli finds; the last word is what to look for."""

@@ -121,11 +121,13 @@ def pause_chart(data):
     groups = []
     for n in sorted({row["places"] for row in data["places"]}):
         rows = [(row["tool"], statistics.median(of(row, "pause_ms")) * 1e6, row["tool"] == "dynprobe") for row in data["places"]
-                if row["places"] == n and of(row, "pause_ms")]
+                if row["places"] == n and of(row, "pause_ms") and not row["tool"].startswith("floor")]
         groups += [(f"{n:,} place{'s' if n > 1 else ''}", sorted(rows, key=lambda row: row[1]))] if rows else []
     alone = quiet(data["places"])
     if alone:
-        groups.insert(0, ("Nothing attached", [("the program alone", statistics.median(alone) * 1e6, False)]))
+        floors = [("all threads stopped once", statistics.median(of(row, "pause_ms")) * 1e6, False) for row in data["places"]
+                  if row["tool"].startswith("floor") and of(row, "pause_ms")]
+        groups.insert(0, ("Nothing attached", [("the program alone", statistics.median(alone) * 1e6, False), *floors]))
     notes = ["The longest time that a thread that never rests did not run while a tool attached, logarithmic scale.", *under_charts(data)]
     return chart.bars("Longest pause of the program at attach", groups, notes, 10000)
 
@@ -180,8 +182,8 @@ and after it had gone. So it contains what tools do on other processors and whil
 
 A thread of the program reads the clock without rest; seven others sleep. A *pause* is the longest time that this thread did not run, less
 what it waited for a processor: {quiet} without any tool. *Armed* is when the last function's first byte had changed (strace: when it traced; uftrace: how
-much later the program was ready), by the program's own eyes; *removed* is from Ctrl-C to the tool's end. The program with
-20,000 functions was the same for 1,000.
+much later the program was ready), by the program's own eyes; *removed* is from Ctrl-C to the tool's end. The floor is `bench/stop_floor.c`. With 100
+and more places the program has 20,000 functions, which begin with an instruction that uprobes single-step.
 
 {places}
 
