@@ -11,10 +11,12 @@
  * is the sum over all blocks. The last block is shared by all threads that have none, and is only changed by locked instructions.
  *
  *   header  struct dp_aggs_head
- *   block   nblocks + 1 of them: cells of each probe | keys (--by) | struct dp_agg_loss of each probe
+ *   block   nblocks + 1 of them: cells of each probe, a histogram's with its last hit | keys (--by) | struct dp_agg_loss of each
+ *           probe
  *
- * The calls in progress of a block (pairs) are not in it, but in the private region behind struct dp_agent, as far from each other as
- * blocks are. So a fork child, even one that a signal handler made in the middle of a hit, neither reads nor changes its parent's.
+ * The calls in progress of a block (pairs) are not in it, but in the private region behind struct dp_agent, as far from each
+ * other as blocks are. So a fork child, even one that a signal handler made in the middle of a hit, neither reads nor changes its
+ * parent's.
  *
  * A cell is changed by one instruction, or by cmpxchg, so hits of a signal handler in between are not lost.
  */

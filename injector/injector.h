@@ -165,6 +165,7 @@ struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) 
  */
 struct dp_cells_want {
 	unsigned words;    /* cells per probe, or per key of a probe; 0: none */
+	unsigned pending;  /* words after a probe's: dp_agg_pending() */
 	unsigned greatest; /* cells from this one on hold the threads' maximum, not the sum */
 	unsigned keys;     /* most keys per thread, a power of two; 0: no keys */
 	unsigned stack;    /* words before a key's cells: the number of frames, and the frames */

@@ -228,6 +228,11 @@ struct dp_agg {
 };
 /* Words of cells for one probe, or for one of its keys. */
 unsigned dp_agg_words(const struct dp_agg *answer);
+/*
+ * Words after a probe's cells, but not after a key's: 1 for histograms, else 0. It is the bucket of the last hit, plus 1, while
+ * that bucket does not contain the hit yet; or 0.
+ */
+unsigned dp_agg_pending(const struct dp_agg *answer);
 
 struct dp_request { /* one probe to place */
 	uint64_t site;

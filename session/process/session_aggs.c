@@ -88,6 +88,7 @@ static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool ti
 	const struct dp_agg like = {.what = a->what, .buckets = a->buckets};
 	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)trace->nprobes : 0, .only = a->what != 0};
 	w.words = a->what ? dp_agg_words(&like) : 0;
+	w.pending = dp_agg_pending(&like);
 	w.greatest = a->what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : w.words;
 	if (a->by && !dp_aggs_grouped(trace))
 		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;

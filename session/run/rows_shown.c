@@ -6,15 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both are in the same order; the search continues at *old. */
+/*
+ * Both are in the same order; the search continues at *old. A hit that was read as a block's last one is in no cell while its
+ * thread is adding it: it stays counted.
+ */
 static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *old, uint64_t *cells)
 {
 	while (*old < a->nbefore && dp_rows_compare(&a->before[*old], row, a->want.words) < 0)
 		++*old;
 	if (*old == a->nbefore || dp_rows_compare(&a->before[*old], row, a->want.words))
 		return;
-	for (unsigned i = 0; i < a->want.greatest; i++)
-		cells[i] -= a->before[*old].words[i];
+	for (unsigned i = 0; i < a->want.greatest; i++) {
+		const uint64_t before = a->before[*old].words[i];
+		if (row->words[i] < before)
+			row->words[i] = before;
+		cells[i] = row->words[i] - before;
+	}
 }
 
 static struct dp_image *image_of(const struct dp_run *run, pid_t pid)

@@ -34,7 +34,7 @@ static bool is_scarce(const struct dp_target *t)
 struct dp_aggs dp_aggs_layout(const struct dp_target *t, uint64_t *size)
 {
 	const struct dp_cells_want *w = &t->cells;
-	const uint64_t words = w->keys ? 0 : (uint64_t)w->words * t->nprobes;
+	const uint64_t words = w->keys ? 0 : (uint64_t)(w->words + w->pending) * t->nprobes;
 	struct dp_aggs a = {.key_size = (uint32_t)(sizeof(struct dp_agg_key) + 8u * (w->stack + w->words)), .nkeys = w->keys};
 	uint64_t end = line_up(8 * words);
 	*size = 0;
@@ -118,15 +118,26 @@ static uint64_t word(const uint64_t *at)
 	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
+/* The last hit of a block comes after its buckets were read: it is in one of them by the next reading at the latest. */
+static void add_pending(const struct dp_cells_want *w, const uint64_t *pending, uint64_t *sum)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	const uint64_t bucket = w->pending ? word(pending) : 0;
+	if (bucket && bucket <= w->words)
+		sum[bucket - 1]++;
+}
+
 void dp_target_cells(const struct dp_target *t, unsigned probe, uint64_t *ret)
 {
 	const struct dp_cells_want *w = &t->cells;
 	const uint64_t n = nblocks(t);
 	memset(ret, 0, w->words * sizeof(*ret));
 	for (uint64_t b = 0; b < n && !w->keys && probe < t->nprobes; b++) {
-		const uint64_t *cell = (const uint64_t *)(const void *)block_of(t, b, n) + (size_t)probe * w->words;
+		const uint64_t *cell =
+		        (const uint64_t *)(const void *)block_of(t, b, n) + (size_t)probe * (w->words + w->pending);
 		for (unsigned i = 0; i < w->words; i++)
 			dp_cells_add(w, ret, i, word(&cell[i]));
+		add_pending(w, &cell[w->words], ret);
 	}
 }
 

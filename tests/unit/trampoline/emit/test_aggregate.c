@@ -92,7 +92,7 @@ static void end(void)
 
 static uint64_t *cells_of(enum who who)
 {
-	return home->block[who == SHARED] + WORLD_PROBE * dp_agg_words(&answer);
+	return home->block[who == SHARED] + WORLD_PROBE * (dp_agg_words(&answer) + dp_agg_pending(&answer));
 }
 
 /* One hit from a random state with this rdi. */
@@ -156,7 +156,7 @@ static void add(uint64_t *want, int64_t v)
 /* Adds up in the first block what the stub has spread over several. */
 static void gather(void)
 {
-	const unsigned words = dp_agg_words(&answer), at = WORLD_PROBE * words;
+	const unsigned words = dp_agg_words(&answer), at = WORLD_PROBE * (words + dp_agg_pending(&answer));
 	const unsigned greatest = answer.what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : words;
 	for (unsigned b = 1; b < 1u << DP_AGG_SPREAD_BITS; b++) {
 		uint64_t *from = &home->block[0][b * SPREAD / 8 + at], *to = &home->block[0][at];
@@ -384,6 +384,40 @@ Test(answer, durations_are_in_ns)
 	cr_expect_geq(ns, least);
 	cr_expect_lt(ns, least + (UINT64_C(1) << 44));
 	end();
+}
+
+/* Buckets as the tool reads them: each hit is in one. */
+static void check_buckets(const uint64_t *want)
+{
+	const uint64_t *cells = cells_of(KNOWN), last = cells[dp_agg_words(&answer)];
+	for (unsigned i = 0; i < dp_agg_words(&answer); i++)
+		cr_expect_eq(cells[i] + (last == i + 1), want[i], "bucket %u", i);
+}
+
+static void histogram_of_durations(struct dp_agg of)
+{
+	uint64_t want[128] = {0};
+	begin_timed();
+	answer = of;
+	probe_place(&probe, 0, NULL);
+	const uint64_t rsp = (((uint64_t)world.stack + MACHINE_STACK / 2) & ~UINT64_C(15)) - 8;
+	check_buckets(want);
+	for (unsigned k = 0; k < 100; k++) {
+		const unsigned shift = 30 + (unsigned)(machine_random() % 20);
+		run_at(&entry, rsp);
+		pair_at(rsp)->tsc -= UINT64_C(1) << shift;
+		run_at(&probe, rsp);
+		const int64_t ns = (int64_t)(UINT64_C(3) << (shift - 1)); /* and some more */
+		want[answer.what & DP_AGG_LOG2 ? log2_bucket(ns) : linear_bucket(ns)]++;
+		check_buckets(want);
+	}
+	end();
+}
+
+Test(answer, each_duration_is_in_a_bucket_at_once)
+{
+	histogram_of_durations((struct dp_agg){.what = DP_AGG_LOG2, .value = &took});
+	histogram_of_durations((struct dp_agg){.what = DP_AGG_LINEAR, .value = &took, .step = UINT64_C(1) << 43, .buckets = 90});
 }
 
 Test(answer, only_calls_that_took_long_enough)

@@ -431,7 +431,7 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 		s->exits.at[i] = dp_asm_label(&s->a);
 	s->view = dp_frame_view(s->req->site, s->room);
 	if (s->req->answer)
-		s->cells = (int64_t)s->req->probe * dp_agg_words(s->req->answer) * 8;
+		s->cells = (int64_t)s->req->probe * (dp_agg_words(s->req->answer) + dp_agg_pending(s->req->answer)) * 8;
 }
 
 struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,

@@ -2,6 +2,10 @@
 /*
  * Adds a hit to its cells. Each cell is changed by one instruction, or by cmpxchg: a signal handler's hit comes before or after
  * it. With a lock prefix the same code works for shared cells.
+ *
+ * A duration's bucket is known only when the clock has been read, and processors exist on which rdtsc waits until all earlier
+ * stores know where they go: the next hit's then waits for this hit's duration. So the hit only notes its bucket, at an address
+ * that is known early, and adds the hit before it to its own. Whoever reads the cells adds the last one.
  */
 #include "trampoline/arch/x86_64/emit/aggregate.h"
 
@@ -12,6 +16,11 @@ unsigned dp_agg_words(const struct dp_agg *answer)
 	if (answer->what & DP_AGG_LINEAR)
 		return answer->buckets + 2;
 	return answer->what == DP_AGG_COUNT ? 1 : DP_AGG_WORDS;
+}
+
+unsigned dp_agg_pending(const struct dp_agg *answer)
+{
+	return answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR) ? 1 : 0;
 }
 
 static void lock(struct dp_asm *a, bool locked)
@@ -34,6 +43,27 @@ static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
 	dp_asm_data(a, addq_rsi_rcx_8, sizeof(addq_rsi_rcx_8));
 	dp_asm_data(a, &disp, 4);
 	dp_asm_data(a, "\x01", 1);
+}
+
+/* The bucket's index is in rcx. The bucket of the hit before it is added now; a handler's hit comes before or after the cmpxchg.
+ */
+static void note_bucket(struct dp_asm *a, const struct dp_agg *answer, int64_t disp)
+{
+	static const uint8_t addq_rsi_rax_8[] = {0x48, 0x83, 0x84, 0xc6}; /* addq $imm8,disp32(%rsi,%rax,8) */
+	const struct dp_rm pending = dp_rm_mem(DP_RSI, disp + 8 * (int64_t)dp_agg_words(answer));
+	struct dp_label again = dp_asm_label(a), none = dp_asm_label(a);
+	const int64_t first = disp - 8;
+	dp_asm_lea(a, dp_rm_mem(DP_RCX, 1), DP_RDX);
+	dp_asm_mov_load(a, 8, pending, DP_RAX);
+	dp_asm_bind(a, again);
+	dp_asm_cmpxchg(a, DP_RDX, pending);
+	dp_asm_jcc(a, DP_CC_NE, again);
+	dp_asm_test(a, 8, DP_RAX, dp_rm_reg(DP_RAX));
+	dp_asm_jcc(a, DP_CC_E, none);
+	dp_asm_data(a, addq_rsi_rax_8, sizeof(addq_rsi_rax_8));
+	dp_asm_data(a, &first, 4);
+	dp_asm_data(a, "\x01", 1);
+	dp_asm_bind(a, none);
 }
 
 /* The highest bit of 2 * value + 1 is the bucket's index, for 0 too. Values below 0 go to the last bucket. */
@@ -119,14 +149,23 @@ static void statistics(struct dp_asm *a, const struct dp_agg *answer, int64_t di
 	greatest(a, dp_rm_mem(DP_RSI, disp + 8 * DP_AGG_WORD_MIN), locked);
 }
 
+/* Shared cells have many last hits, and cells of keys have no room for theirs. */
+static bool is_late(const struct dp_agg *answer, bool locked)
+{
+	return !locked && !answer->by && !answer->stack && dp_expr_asks_for(answer->value, DP_FACT_DURATION);
+}
+
 void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, bool locked)
 {
-	if (answer->what & DP_AGG_LOG2) {
-		log2_bucket(a);
-		add_bucket(a, disp, locked);
-	} else if (answer->what & DP_AGG_LINEAR) {
-		linear_bucket(a, answer);
-		add_bucket(a, disp, locked);
+	if (dp_agg_pending(answer)) {
+		if (answer->what & DP_AGG_LOG2)
+			log2_bucket(a);
+		else
+			linear_bucket(a, answer);
+		if (is_late(answer, locked))
+			note_bucket(a, answer, disp);
+		else
+			add_bucket(a, disp, locked);
 	} else if (answer->what == DP_AGG_COUNT) {
 		add_one(a, dp_rm_mem(DP_RSI, disp), locked);
 	} else {
