@@ -122,7 +122,7 @@ static struct dp_recalled repeat(const struct dp_walk *w, const struct memo *m, 
 {
 	struct dp_recalled r = {.n = m->frames < limit ? m->frames : limit};
 
-	if (!same_frames(w, m, regs, to, &r))
+	if (!r.n || !same_frames(w, m, regs, to, &r)) /* none: a child's memory was wiped since fits() */
 		return (struct dp_recalled){.n = 0};
 	r.whole = r.n == limit;
 	if (r.whole)

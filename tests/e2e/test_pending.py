@@ -72,7 +72,7 @@ class Pending(harness.Case):
         self.assertEqual([f["name"] for x in r.lines if x["type"] == "probe" for f in x["probe"]["fields"]], ["a", "twice"])
         traced = [re.search(r"\ba = (\d+), twice = (\d+)", line).groups() for line in harness.babeltrace(self.path("trace"))]
         self.assertEqual(traced, [(str(a), str(2 * a)) for a in wanted])
-        self.assertEqual(sorted(os.listdir(self.path("trace"))), ["events_1", "metadata"])
+        self.assertEqual(sorted(os.listdir(self.path("trace"))), ["dynprobe", "events_1", "metadata"])
 
     def test_a_variable_that_the_library_lacks_is_refused_when_it_comes(self):
         r = self.loaded_by_main("-t", "nothing", "--function", "foo")
