@@ -163,7 +163,7 @@ bool dp_clock_line(const struct dp_clock *c, uint64_t tsc, struct dp_clock_line 
 	const uint64_t i = knot_before(c, tsc);
 	const struct knot *knot = knot_at(c, i);
 
-	*ret = (struct dp_clock_line){knot->at.tsc, UINT64_MAX, knot->at.ns, knot->slope};
+	*ret = (struct dp_clock_line){knot->at.tsc, DP_CLOCK_OPEN, knot->at.ns, knot->slope};
 	if (i + 1 < c->nknots)
 		ret->span = knot_at(c, i + 1)->at.tsc - knot->at.tsc;
 	return tsc >= knot->at.tsc;

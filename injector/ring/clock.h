@@ -28,6 +28,7 @@ uint64_t dp_clock_ns(const struct dp_clock *clock, uint64_t tsc);
 struct dp_clock_line {
 	uint64_t tsc, span, ns, slope;
 };
+#define DP_CLOCK_OPEN (UINT64_C(1) << 63) /* the span of the last line: counts before it differ by more, modulo 2^64 */
 /* The line for `tsc`. False if it is older than all lines: use dp_clock_ns(). */
 bool dp_clock_line(const struct dp_clock *clock, uint64_t tsc, struct dp_clock_line *ret);
 static inline bool dp_clock_line_has(const struct dp_clock_line *l, uint64_t tsc)

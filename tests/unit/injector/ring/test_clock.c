@@ -84,6 +84,34 @@ Test(clock, what_was_said_stays_said)
 	dp_clock_destroy(c);
 }
 
+/* A line of one count serves others as long as it has them: those before it, and after its end, it has not. */
+Test(clock, a_line_says_what_the_clock_says)
+{
+	struct dp_clock *c = create(at(1000, 3.0, 0), at(700000, 3.1, 0));
+	uint64_t counts[60], n = 0;
+
+	for (uint64_t i = 0; i < 20; i++) {
+		const uint64_t tsc = 101000000 + i * 30000000;
+		counts[n++] = tsc - 1;
+		counts[n++] = tsc;
+		counts[n++] = i ? tsc + 777 : 5; /* one is older than all lines */
+		dp_clock_update_at(c, at(tsc, 3.0 + 0.001 * (double)(i % 7), 0));
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		struct dp_clock_line line;
+		uint64_t had = 0;
+		cr_expect_eq(dp_clock_line(c, counts[i], &line), counts[i] >= 1000);
+		for (uint64_t k = 0; k < n; k++)
+			if (dp_clock_line_has(&line, counts[k])) {
+				had++;
+				cr_expect_eq(dp_clock_line_ns(&line, counts[k]), dp_clock_ns(c, counts[k]), "%lu by the line of %lu",
+				             counts[k], counts[i]);
+			}
+		cr_expect_lt(had, 6);
+	}
+	dp_clock_destroy(c);
+}
+
 Test(clock, never_falls_under_noisy_readings)
 {
 	struct dp_clock *c = create(at(1000, 2.0, 0), at(400000, 2.0, 0));
