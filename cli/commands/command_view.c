@@ -2,7 +2,7 @@
 /* view: recorded traces as text, JSON or aggregations. */
 #include "cli/commands/command.h"
 #include "cli/run/aggregations.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 #include "session/view/view.h"
 
 #include "base/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/outputs.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cleanup.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 #include "output/lttng/lttng.h"
 #include "output/lttng/lttng_daemon.h"
 #include "output/lttng/lttng_rules.h"

@@ -6,7 +6,7 @@
  */
 #include "output/lttng/lttng_daemon.h"
 #include "base/cleanup.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 #include "output/lttng/lttng.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Finds or creates a session and its channel; runs in one conversation. */
 #include "output/lttng/lttng_session.h"
 #include "base/cleanup.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 #include "output/lttng/lttng_daemon.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "output/trace/layout.h"
 
 #include "agent/abi.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 #include "output/events/writer.h"
 #include "probes/expr/syntax/printf_form.h"
 

@@ -3,7 +3,7 @@
 
 #include "agent/abi.h"
 #include "base/cleanup.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 #include "output/trace/names.h"
 #include "output/trace/stream.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream of a recorded trace: a file of packets (output/events/ctf.h). It is read in blocks, not mapped: a file that another
+ * One stream of a recorded trace: a file of packets (output/ctf/ctf.h). It is read in blocks, not mapped: a file that another
  * program cuts meanwhile must not kill us. Every length is checked. A stream is read up to its first damage.
  */
 #ifndef DP_OUTPUT_TRACE_STREAM_H
 #define DP_OUTPUT_TRACE_STREAM_H
 
-#include "output/events/ctf.h"
+#include "output/ctf/ctf.h"
 #include "output/trace/layout.h"
 
 struct dp_trace_stream {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Recorded traces, read back: events as they were written, whatever the headers; and any damage. */
 #include "helper_output.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 #include "output/trace/layout.h"
 #include "output/trace/merged.h"
 #include "output/trace/names.h"

@@ -9,8 +9,8 @@
  * appended, so a recorder that is killed loses only the last ones. Names are formed when an address is first seen: the module may
  * be gone later.
  */
-#ifndef DP_OUTPUT_EVENTS_SIDECAR_H
-#define DP_OUTPUT_EVENTS_SIDECAR_H
+#ifndef DP_OUTPUT_CTF_SIDECAR_H
+#define DP_OUTPUT_CTF_SIDECAR_H
 
 #include "base/buf.h"
 #include "output/output.h"

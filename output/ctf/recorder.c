@@ -5,8 +5,8 @@
  * readers may read while the next one is written; when all together are too large, the oldest goes.
  */
 #include "base/cleanup.h"
-#include "output/events/ctf.h"
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf.h"
+#include "output/ctf/ctf_dir.h"
 #include "output/events/writer.h"
 
 #include <inttypes.h>

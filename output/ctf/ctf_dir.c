@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/events/ctf_dir.h"
+#include "output/ctf/ctf_dir.h"
 #include "base/cleanup.h"
-#include "output/events/ctf_files.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/ctf_files.h"
+#include "output/ctf/sidecar.h"
 #include "output/output.h"
 
 #include <ctype.h>

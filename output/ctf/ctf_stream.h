@@ -4,11 +4,11 @@
  * thread and crosses no page of the file, unless it has a single event that is larger than a page. Times of a stream never go
  * back: an event older than its predecessor gets the predecessor's time.
  */
-#ifndef DP_OUTPUT_EVENTS_CTF_STREAM_H
-#define DP_OUTPUT_EVENTS_CTF_STREAM_H
+#ifndef DP_OUTPUT_CTF_STREAM_H
+#define DP_OUTPUT_CTF_STREAM_H
 
 #include "base/error.h"
-#include "output/events/ctf.h"
+#include "output/ctf/ctf.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stream files of a trace: packets, headers and lanes, as they are in the file and as babeltrace2 reads them. */
 #include "helper_output.h"
-#include "output/events/ctf_files.h"
+#include "output/ctf/ctf_files.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 
 #include "base/cleanup.h"
 

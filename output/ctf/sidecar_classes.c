@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cleanup.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 #include "output/format/put.h"
 #include "probes/expr/syntax/printf_form.h"
 

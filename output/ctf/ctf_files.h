@@ -3,10 +3,10 @@
  * The stream files of a trace, one for each lane. A file is created at its lane's first event. Where there are many lanes, a new
  * one takes the stream that has been unused for longest, if no event in it is newer: readers open all files of a trace at once.
  */
-#ifndef DP_OUTPUT_EVENTS_CTF_FILES_H
-#define DP_OUTPUT_EVENTS_CTF_FILES_H
+#ifndef DP_OUTPUT_CTF_FILES_H
+#define DP_OUTPUT_CTF_FILES_H
 
-#include "output/events/ctf_stream.h"
+#include "output/ctf/ctf_stream.h"
 
 struct dp_ctf_file;
 struct dp_ctf_files {

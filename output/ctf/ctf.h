@@ -3,8 +3,8 @@
  * The parts of CTF 1.8 that metadata and packets share. All alignments are 8 bits, so the packed structs below are the bytes of
  * the stream, and the payload of a record (agent/abi.h) is the payload of an event.
  */
-#ifndef DP_OUTPUT_EVENTS_CTF_H
-#define DP_OUTPUT_EVENTS_CTF_H
+#ifndef DP_OUTPUT_CTF_H
+#define DP_OUTPUT_CTF_H
 
 #include "base/buf.h"
 #include "output/output.h"

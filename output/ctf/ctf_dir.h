@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Trace directories and their parents, with files that only their owner can read. */
-#ifndef DP_OUTPUT_EVENTS_CTF_DIR_H
-#define DP_OUTPUT_EVENTS_CTF_DIR_H
+#ifndef DP_OUTPUT_CTF_DIR_H
+#define DP_OUTPUT_CTF_DIR_H
 
 #include "base/error.h"
 

@@ -3,11 +3,11 @@
  * The CTF writer: metadata, a stream for each lane (ctf_files.h), and what `dynprobe view` needs besides (sidecar.h). The
  * metadata is written at the start, and again when fields of a class become known.
  */
-#include "output/events/ctf.h"
+#include "output/ctf/ctf.h"
 #include "agent/abi.h"
-#include "output/events/ctf_dir.h"
-#include "output/events/ctf_files.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/ctf_dir.h"
+#include "output/ctf/ctf_files.h"
+#include "output/ctf/sidecar.h"
 #include "output/events/writer.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/text_hash.h"
 #include "output/events/frames.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/sidecar.h"
 #include "output/format/put.h"
 
 #include <inttypes.h>

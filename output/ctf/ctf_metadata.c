@@ -3,8 +3,8 @@
  * The metadata of a trace, in LTTng's dialect: names of user fields get a leading underscore, which readers remove, so that they
  * cannot be keywords of the language. Sources: CTF specification 1.8.3, sections 4, 7 and C.
  */
-#include "output/events/ctf.h"
-#include "output/events/sidecar.h"
+#include "output/ctf/ctf.h"
+#include "output/ctf/sidecar.h"
 #include "output/format/put.h"
 
 #include <inttypes.h>

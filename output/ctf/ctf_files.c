@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/events/ctf_files.h"
+#include "output/ctf/ctf_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * of the file. So packets are collected in memory and cross no page boundary; the rest of a page that they do not fill is
  * padding.
  */
-#include "output/events/ctf_stream.h"
+#include "output/ctf/ctf_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
