@@ -249,11 +249,15 @@ class Several(WithProgram):
         rows = harness.objects(self.view("two", "three", "one", "-f", "json", "--count").stdout)
         self.assertEqual([r["hits"] for r in rows], [300])  # of one name
 
-    def test_a_folder_of_traces(self):
-        for name in "r/0001", "r/0002":
-            os.makedirs(self.path("r"), exist_ok=True)
-            self.record(name, "--function", "work", "-t", "i", threads=1, calls=100)
-        self.assertEqual(self.view("r").stdout.count(" work: i="), 200)
+    def test_the_pieces_of_a_rotated_trace(self):
+        args = ("-q", "--record", self.path("r"), "--rotate", "128K", "--buffer-size", "4M", "--function", "work", "-t", "i", "-t", "backtrace")
+        harness.tool(*args, "--", self.program, 10000, 1, status=0)
+        self.assertGreater(len(os.listdir(self.path("r"))), 2)
+        events = [json.loads(line) for line in self.view("r", "-f", "json").stdout.splitlines()[1:]]
+        self.assertEqual([e["fields"]["i"] for e in events], list(range(10000)))
+        self.assertEqual({e["fields"]["backtrace"][0]["symbol"] for e in events}, {events[0]["fields"]["backtrace"][0]["symbol"]})
+        piece = os.path.join(self.path("r"), sorted(os.listdir(self.path("r")))[1])
+        self.assertIn("    #0  work+", self.view(piece).stdout)
 
 
 class Damaged(WithProgram):
