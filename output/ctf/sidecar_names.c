@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SEEN_MOST (1u << 18)
+#define LATEST    1024u /* a power of two */
 
 enum kind { PROCESS, IMAGE, THREAD, FRAME, EXACT_FRAME };
 enum { SIGNAL = 1, POINTER = 2, NAMELESS = 4 };
@@ -29,8 +30,9 @@ struct dp_sidecar_names {
 	struct dp_buf *lines;
 	struct dp_arena arena;
 	struct seen *seen;
-	struct seen *process; /* of the last event */
-	uint64_t image;       /* the last one that was described */
+	struct seen *process;        /* of the last event */
+	struct seen *latest[LATEST]; /* frames: few addresses make up most backtraces */
+	uint64_t image;              /* the last one that was described */
 	const struct dp_event *event;
 	bool failed;
 };
@@ -209,13 +211,24 @@ static void note_pointer(struct dp_sidecar_names *n, struct seen *below)
 	dp_put_str(n->lines, "}\n");
 }
 
+/* Finds or adds the entry of a frame. */
+static struct seen *see_frame(struct dp_sidecar_names *n, uint64_t pc, bool exact, bool *is_new)
+{
+	const uint64_t image = dp_image_serial(n->event->image), kind = exact ? EXACT_FRAME : FRAME;
+	struct seen **latest = &n->latest[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 50 ^ exact) & (LATEST - 1)], *s = *latest;
+	*is_new = false;
+	if (s && s->key.at == pc && s->key.image == image && s->key.kind == kind)
+		return s;
+	return *latest = see(n, exact ? EXACT_FRAME : FRAME, image, pc, is_new);
+}
+
 /* Generated code may get its name later. */
 static struct seen *note_frame(struct dp_sidecar_names *n, uint64_t pc, size_t i, bool exact)
 {
 	struct dp_image *image = n->event->image;
 	char symbol[DP_FRAME_TEXT];
 	bool is_new;
-	struct seen *s = see(n, exact ? EXACT_FRAME : FRAME, dp_image_serial(image), pc, &is_new);
+	struct seen *s = see_frame(n, pc, exact, &is_new);
 	if (!s || (!is_new && !(s->value & NAMELESS)))
 		return s;
 	if (is_new)

@@ -90,23 +90,33 @@ bool dp_frames_cut(struct dp_image *image, uint64_t pc, size_t n, size_t most)
 	return !image || !dp_frame_begins_thread(image, dp_frame_pc(pc));
 }
 
+/* The name of a frame, formed in `text` unless it is known already. */
+static const char *name_of(struct dp_image *image, uint64_t pc, bool exact, bool readable, char text[DP_FRAME_TEXT])
+{
+	const struct dp_code_name *known = dp_image_code_name(image, pc, exact);
+	if (known)
+		return readable ? known->readable : known->symbol;
+	dp_frame_describe(image, pc, exact, readable, text);
+	return text;
+}
+
 void dp_frames_each(struct dp_image *image, const struct dp_field_value *backtrace, bool readable,
                     void (*each)(size_t i, const struct dp_frame_shown *frame, void *data), void *data)
 {
 	bool exact = true; /* the site itself is not a return address */
 	for (size_t i = 0; i < backtrace->n; i++) {
 		char text[DP_FRAME_TEXT];
+		const char *name = "";
 		uint64_t word;
-		text[0] = 0;
 		memcpy(&word, backtrace->bytes + i * sizeof(word), sizeof(word));
 		const uint64_t pc = dp_frame_pc(word);
 		if (!pc) {
-			snprintf(text, sizeof(text), DP_FRAMES_CUT);
+			name = DP_FRAMES_CUT;
 		} else if (image) {
 			bool signal = i && dp_frame_is_signal_return(image, pc);
-			dp_frame_describe(image, pc, exact || signal, readable, text);
+			name = name_of(image, pc, exact || signal, readable, text);
 			exact = signal;
 		}
-		each(i, &(struct dp_frame_shown){pc, text, dp_frame_is_by_pointer(word)}, data);
+		each(i, &(struct dp_frame_shown){pc, name, dp_frame_is_by_pointer(word)}, data);
 	}
 }

@@ -120,9 +120,9 @@ static void put_string(struct dp_buf *b, const struct dp_field *field, const str
 static void put_frame(size_t i, const struct dp_frame_shown *frame, void *data)
 {
 	struct text *t = data;
-	char number[16];
-	snprintf(number, sizeof(number), "    #%-2zu ", i);
-	dp_put_str(&t->below, number);
+	dp_put_str(&t->below, "    #");
+	dp_put_dec(&t->below, i);
+	dp_put_str(&t->below, i < 10 ? "  " : " ");
 	if (frame->text[0])
 		dp_put_visible(&t->below, frame->text, strlen(frame->text), 0);
 	else

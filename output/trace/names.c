@@ -32,11 +32,20 @@ struct thread {
 	UT_hash_handle hh;
 };
 
+#define LATEST 1024u /* a power of two */
+
+struct latest { /* an address that was asked for, and its name */
+	uint64_t pc;
+	bool exact;
+	const struct dp_code_name *name;
+};
+
 struct image {
 	uint64_t serial, pid; /* pid: of the first process that had it */
 	struct dp_trace_names *names;
 	struct dp_trace_modules modules;
 	struct dp_image *image; /* NULL: not made yet */
+	struct latest latest[LATEST];
 	UT_hash_handle hh;
 };
 
@@ -263,13 +272,22 @@ static const struct code *find_either(const struct image *i, uint64_t pc, bool e
  * Threads are recorded one after the other, so an event from before a library was loaded may have been written after that: its
  * frames are then named in another image of the process.
  */
-static const struct dp_code_name *find_name(uint64_t pc, bool exact, void *data)
+static const struct dp_code_name *search_name(const struct image *i, uint64_t pc, bool exact)
 {
-	const struct image *i = data;
 	const struct code *c = find_either(i, pc, exact);
 	for (const struct image *k = i->names->image; k && !c && i->pid; k = k->hh.next)
 		c = k != i && k->pid == i->pid ? find_either(k, pc, exact) : NULL;
 	return c ? &c->name : NULL;
+}
+
+/* Few addresses make up most backtraces. */
+static const struct dp_code_name *find_name(uint64_t pc, bool exact, void *data)
+{
+	struct image *i = data;
+	struct latest *l = &i->latest[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 50 ^ exact) & (LATEST - 1)];
+	if (!l->name || l->pc != pc || l->exact != exact)
+		*l = (struct latest){pc, exact, search_name(i, pc, exact)};
+	return l->name;
 }
 
 static struct dp_image *make_image(struct image *i)
