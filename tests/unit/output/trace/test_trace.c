@@ -104,7 +104,8 @@ static struct dp_buf text_of(struct reading *r)
 	while (dp_merged_next(r->m, &e)) {
 		const struct dp_event_class *c = &r->class[e.probe];
 		cr_assert_lt(e.probe, r->nclasses);
-		dp_buf_printf(&b, "%" PRIu64 " %s %s[%d/%d %d/%d]", e.ns, c->name, e.comm, e.pid, e.tid, e.inner_pid, e.inner_tid);
+		dp_buf_printf(&b, "%" PRIu64 " %s %s[%d/%d %d/%d]", e.ns, c->name, e.comm, e.pid, e.tid, e.inner_pid,
+		              e.inner_tid);
 		cr_assert(dp_fields_decode(c->fields, e.payload, e.len, show, &b));
 		dp_buf_printf(&b, "\n");
 	}
@@ -131,8 +132,9 @@ Test(trace, events_with_short_and_long_headers)
 		for (size_t k = 0; k < sizeof(id) / sizeof(*id); k++) {
 			ns += gap[i];
 			put(7, id[k], ns, 101, "a text");
-			dp_buf_printf(&wanted, "%" PRIu64 " p%u worker[100/101 1/11] rdi=%" PRIx64 " s='a text' bad? backtrace:1\n", ns, id[k],
-			              ns ^ id[k]);
+			dp_buf_printf(&wanted,
+			              "%" PRIu64 " p%u worker[100/101 1/11] rdi=%" PRIx64 " s='a text' bad? backtrace:1\n", ns,
+			              id[k], ns ^ id[k]);
 		}
 	must(dp_writer_close(w));
 	expect(dp_buf_str(&wanted));
@@ -352,14 +354,15 @@ Test(trace, descriptions_that_no_recorder_makes_are_refused, .init = NULL, .fini
 
 Test(trace, names_by_process_and_time, .init = NULL, .fini = NULL)
 {
-	static const char text[] = "{\"type\":\"process\",\"pid\":7,\"ns\":100,\"image\":1,\"exe\":\"/a\"}\n"
-	                           "{\"type\":\"frame\",\"image\":1,\"pc\":\"0x10\",\"symbol\":\"old\",\"function\":\"o\"}\n"
-	                           "{\"type\":\"process\",\"pid\":7,\"ns\":200,\"image\":2,\"exe\":\"/b\"}\n"
-	                           "{\"type\":\"frame\",\"image\":2,\"pc\":\"0x10\",\"symbol\":\"new\",\"readable\":\"New\",\"function\":\"n\","
-	                           "\"begins_thread\":true}\n"
-	                           "{\"type\":\"by_pointer\",\"image\":2,\"pc\":\"0x10\"}\n"
-	                           "{\"type\":\"of a later version\"}\n"
-	                           "{\"type\":\"end\"}\n";
+	static const char text[] =
+	        "{\"type\":\"process\",\"pid\":7,\"ns\":100,\"image\":1,\"exe\":\"/a\"}\n"
+	        "{\"type\":\"frame\",\"image\":1,\"pc\":\"0x10\",\"symbol\":\"old\",\"function\":\"o\"}\n"
+	        "{\"type\":\"process\",\"pid\":7,\"ns\":200,\"image\":2,\"exe\":\"/b\"}\n"
+	        "{\"type\":\"frame\",\"image\":2,\"pc\":\"0x10\",\"symbol\":\"new\",\"readable\":\"New\",\"function\":\"n\","
+	        "\"begins_thread\":true}\n"
+	        "{\"type\":\"by_pointer\",\"image\":2,\"pc\":\"0x10\"}\n"
+	        "{\"type\":\"of a later version\"}\n"
+	        "{\"type\":\"end\"}\n";
 	struct dp_trace_names *n;
 	struct dp_trace_thread t;
 	must(dp_trace_names_parse(text, sizeof(text) - 1, &n));
