@@ -43,9 +43,6 @@ struct dp_error *dp_sidecar_close(struct dp_sidecar *s) DP_MUST_CHECK;
 /* Removes the folder of the trace whose directory is open as `dir`. */
 void dp_sidecar_remove(int dir);
 
-/* sidecar_classes.c: the text of classes.json. */
-void dp_sidecar_put_classes(struct dp_buf *b, const struct dp_sidecar_of *of);
-
 /* sidecar_names.c: the lines of names that are not written yet. */
 struct dp_sidecar_names;                                                /* opaque */
 struct dp_sidecar_names *dp_sidecar_names_create(struct dp_buf *lines); /* NULL: out of memory */
