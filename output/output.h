@@ -49,6 +49,8 @@ void dp_clock_set_offset(int64_t recorded);
 struct dp_writer; /* opaque; contains a method table that the text, JSON and CTF writers implement */
 /* Writes one event. The first error is kept, and returned by dp_writer_flush(). */
 void dp_writer_event(struct dp_writer *w, const struct dp_event *event);
+/* The same for a payload in our own memory whose length was checked, with strings cut already: a recorded event's. */
+void dp_writer_recorded(struct dp_writer *w, const struct dp_event *event);
 /*
  * The same for many, by writers that do not need the order of time over all threads. Marks those that are damaged, and ignores
  * those of unknown classes.

@@ -101,7 +101,7 @@ static struct dp_error *show_events(struct viewer *v, const struct dp_event_clas
 	                               ? dp_json_writer_create(v->file, class, n, &w)
 	                               : dp_text_writer_create(v->file, dp_options_color(v->options, v->file), class, n, &w);
 	while (!err && dp_view_next(v->view, &e)) {
-		dp_writer_event(w, &e);
+		dp_writer_recorded(w, &e);
 		if (!(++v->shown & (CHECK - 1)) || ferror(v->file))
 			err = ferror(v->file) ? flush(v->file) : dp_writer_flush(w);
 	}

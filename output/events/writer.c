@@ -116,6 +116,12 @@ void dp_writer_event(struct dp_writer *w, const struct dp_event *event)
 	w->ops->event(w, &e);
 }
 
+void dp_writer_recorded(struct dp_writer *w, const struct dp_event *event)
+{
+	if (!w->error && event->probe < w->n && known_class(w, event->probe))
+		w->ops->event(w, event);
+}
+
 void dp_writer_batch(struct dp_writer *w, const struct dp_event_batch *batch)
 {
 	if (!w->error && w->ops->batch)

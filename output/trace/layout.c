@@ -3,7 +3,6 @@
 
 #include "agent/abi.h"
 #include "output/ctf/sidecar.h"
-#include "output/events/writer.h"
 #include "probes/expr/syntax/printf_form.h"
 
 #include <jansson.h>
@@ -221,7 +220,7 @@ void dp_trace_layout_fini(struct dp_trace_layout *l)
 		dp_printf_destroy((struct dp_printf_form *)l->class[i].form);
 	free(l->class);
 	free(l->fields);
-	free(l->fixed);
+	free(l->decoder);
 	dp_arena_fini(&l->arena);
 	*l = (struct dp_trace_layout){0};
 }
@@ -230,19 +229,16 @@ void dp_trace_layout_fini(struct dp_trace_layout *l)
 
 struct dp_error *dp_trace_layout_finish(struct dp_trace_layout *l)
 {
-	free(l->fixed);
-	l->fixed = calloc(l->n + 1, sizeof(*l->fixed));
-	if (!l->fixed)
+	free(l->decoder);
+	l->decoder = calloc(l->n + 1, sizeof(*l->decoder));
+	if (!l->decoder)
 		return dp_error_nomem();
 	for (size_t i = 0; i < l->n; i++)
-		l->fixed[i] = dp_writer_fixed(l->class[i].fields);
+		dp_decoder_init(&l->decoder[i], l->class[i].fields);
 	return NULL;
 }
 
 size_t dp_trace_layout_length(const struct dp_trace_layout *l, unsigned i, const uint8_t *payload, size_t left)
 {
-	const size_t fixed = l->fixed[i];
-	if (fixed == SIZE_MAX)
-		return dp_fields_payload_length(l->class[i].fields, payload, left);
-	return fixed <= left ? fixed : SIZE_MAX;
+	return dp_decoder_length(&l->decoder[i], payload, left);
 }

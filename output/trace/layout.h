@@ -11,7 +11,7 @@ struct dp_trace_layout {
 	int64_t clock_offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns */
 	char boot[37];        /* "" if unknown */
 	struct dp_event_class *class;
-	size_t *fixed; /* of each class: the length of every payload, or SIZE_MAX if it varies */
+	struct dp_decoder *decoder; /* of each class */
 	size_t n;
 	/* Owned, what the classes point to: */
 	struct dp_fields *fields;
@@ -23,7 +23,7 @@ struct dp_error *dp_trace_layout_parse(const char *text, size_t len, struct dp_t
 void dp_trace_layout_fini(struct dp_trace_layout *layout);
 /* The length of a payload of class `i`, of which `left` bytes are there; SIZE_MAX if it is damaged. */
 size_t dp_trace_layout_length(const struct dp_trace_layout *layout, unsigned i, const uint8_t *payload, size_t left);
-/* Computes `fixed`, after the classes. */
+/* Makes the decoders, after the classes. */
 struct dp_error *dp_trace_layout_finish(struct dp_trace_layout *layout) DP_MUST_CHECK;
 
 #endif
