@@ -3,6 +3,7 @@
 
 #include "agent/abi.h"
 #include "base/cleanup.h"
+#include "base/regular.h"
 #include "output/ctf/sidecar.h"
 #include "output/trace/names.h"
 #include "output/trace/stream.h"
@@ -58,7 +59,10 @@ static struct dp_error *read_text(const char *dir, const char *name, struct dp_b
 		path = NULL;
 		return dp_error_nomem();
 	}
-	dp_auto_fclose FILE *f = fopen(path, "re");
+	const int fd = dp_open_regular(path);
+	dp_auto_fclose FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+	if (!f && fd >= 0)
+		close(fd);
 	if (!f)
 		return dp_error_sys(DP_TAG_BAD_TRACE, "cannot read %s", path);
 	while (!ret->failed && ret->len < TEXT_MOST && (n = fread(block, 1, sizeof(block), f)))

@@ -318,6 +318,15 @@ class Damaged(WithProgram):
         os.unlink(names)
         self.assertRegex(self.view("t").stdout, r"    #0  0x[0-9a-f]+\n")
 
+    def test_pipes_in_place_of_files(self):
+        """Opening them must not wait for a writer."""
+        for name in "t/dynprobe/names", "t/events_1", "t/dynprobe/classes.json":
+            os.unlink(self.path(name))
+            os.mkfifo(self.path(name))
+            p = self.view("t", status=None, timeout=60)
+            self.assertIn(p.returncode, (0, harness.OWN_FAILURE), p.stderr)
+        self.assertIn("[DP-BAD-TRACE]", p.stderr)
+
     def test_no_trace(self):
         for path in (self.path("nosuch"), self.dir + "/prog", "/proc/self"):
             self.assertRegex(self.view(path, status=harness.OWN_FAILURE).stderr, r"\[DP-BAD-TRACE\]")
