@@ -32,7 +32,7 @@ struct thread {
 	UT_hash_handle hh;
 };
 
-#define LATEST 1024u /* a power of two */
+#define LATEST 512u /* a power of two */
 
 struct latest { /* an address that was asked for, and its name */
 	uint64_t pc;
@@ -45,7 +45,7 @@ struct image {
 	struct dp_trace_names *names;
 	struct dp_trace_modules modules;
 	struct dp_image *image; /* NULL: not made yet */
-	struct latest latest[LATEST];
+	struct latest *latest;  /* LATEST of them; NULL: there is no image, or no memory */
 	UT_hash_handle hh;
 };
 
@@ -237,6 +237,7 @@ struct dp_trace_names *dp_trace_names_destroy(struct dp_trace_names *n)
 		return NULL;
 	for (struct image *i = n->image; i; i = i->hh.next) {
 		dp_image_destroy(i->image);
+		free(i->latest);
 		dp_trace_modules_fini(&i->modules);
 	}
 	HASH_CLEAR(hh, n->image);
@@ -284,6 +285,8 @@ static const struct dp_code_name *search_name(const struct image *i, uint64_t pc
 static const struct dp_code_name *find_name(uint64_t pc, bool exact, void *data)
 {
 	struct image *i = data;
+	if (!i->latest)
+		return search_name(i, pc, exact);
 	struct latest *l = &i->latest[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 50 ^ exact) & (LATEST - 1)];
 	if (!l->name || l->pc != pc || l->exact != exact)
 		*l = (struct latest){pc, exact, search_name(i, pc, exact)};
@@ -297,8 +300,10 @@ static struct dp_image *make_image(struct image *i)
 	const struct dp_code_names names = {find_name, i};
 	struct dp_error *err = dp_trace_modules_image(&i->modules, !i->names->complete, &i->image);
 	dp_error_destroy(err); /* without an image addresses stay numbers */
-	if (!err)
+	if (!err) {
+		i->latest = calloc(LATEST, sizeof(*i->latest));
 		dp_image_set_names(i->image, &names);
+	}
 	return i->image;
 }
 
