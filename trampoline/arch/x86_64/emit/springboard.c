@@ -102,7 +102,7 @@ static bool used_steps(const struct search *s, size_t i, int64_t lo, int64_t hi)
 	if (first > hi)
 		return false;
 	const uint16_t unused = dp_pages_unused(s->room->pages, i, rel->end + (uint64_t)first, DP_JMP_NEAR);
-	for (int64_t r = first; unused && r <= hi; r += step) {
+	for (int64_t r = first; unused && r <= hi && s->room->budget; r += step) {
 		if (unused >> ((r - first) / 0x100) & 1 && ((uint32_t)r & rel->mask) == rel->value &&
 		    try_step(s, i, rel->end + (uint64_t)r))
 			return true;
@@ -164,7 +164,7 @@ static bool each_used(const struct search *s)
 	if (!used_range_of(s->room, s->rel, &i, &last))
 		return false;
 	const size_t end = dp_pages_from(pages, dp_saturating_add(last, DP_PAGE));
-	for (i = dp_pages_match(pages, i, end, &match); i < end; i = dp_pages_match(pages, i + 1, end, &match))
+	for (i = dp_pages_match(pages, i, end, &match); i < end && s->room->budget; i = dp_pages_match(pages, i + 1, end, &match))
 		if (used_page(s, i))
 			return true;
 	return false;
@@ -226,7 +226,7 @@ static bool fresh_top(const struct search *s, int64_t base)
 	if (!(rel->mask & 0xffffff))
 		return fresh_range(s, start, (uint64_t)lowest + 0xffffff);
 	int64_t first = (int64_t)(at - (uint64_t)lowest) & 0xff0000; /* where there is room */
-	for (int64_t k = 0; k < 0x100; k++)
+	for (int64_t k = 0; k < 0x100 && s->room->budget; k++)
 		if (fresh_block(s, base + ((first + k * BLOCK) & 0xff0000)))
 			return true;
 	return false;
@@ -250,6 +250,8 @@ static bool each_fresh(const struct search *s)
 bool dp_room_each(struct dp_room *room, const struct dp_rel *rel, uint64_t entry, dp_room_fn accept, void *data)
 {
 	const struct search s = {room, rel, entry, accept, data};
+	if (!room->budget)
+		return false;
 	if (room->variant && room->fresh)
 		return each_fresh(&s) || each_used(&s);
 	return each_used(&s) || (room->fresh && each_fresh(&s));
