@@ -52,12 +52,23 @@ static struct dp_analysis *known_of(const struct dp_search *s)
 	return dp_planner_known(s->job->planner, &s->job->item->text);
 }
 
+/* Analyses the site's own function. Its place in the list is reserved. */
+static void analyse_own(struct dp_search *s)
+{
+	s->sweep[0] = dp_analysis_sweep(known_of(s), &s->job->item->text, &s->own);
+	s->own.size = 0;
+	if (!s->sweep[0])
+		s->sweep[0] = s->sweep[--s->nsweeps];
+}
+
 /* The function around `addr`, NULL if unknown. */
 static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 {
 	struct dp_range function;
+	if (addr - s->own.start < s->own.size)
+		analyse_own(s);
 	for (uint8_t i = 0; i < s->nsweeps; i++)
-		if (covers(s->sweep[i], addr))
+		if (s->sweep[i] && covers(s->sweep[i], addr))
 			return s->sweep[i];
 	if (addr - s->gap.start < s->gap.size || s->nsweeps == DP_SEARCH_SWEEPS)
 		return NULL;
@@ -71,28 +82,40 @@ static const struct dp_sweep *sweep_at(struct dp_search *s, uint64_t addr)
 	return sweep;
 }
 
-/* Length of the instruction at `addr` in a trusted function; 0: none starts there. */
+static bool is_lost(struct dp_search *s)
+{
+	const uint64_t site = s->job->request->site;
+	if (s->lost == DP_LOST_UNKNOWN) {
+		const struct dp_sweep *own = sweep_at(s, site);
+		s->lost = own && !own->length[site - own->start] ? DP_LOST : DP_NOT_LOST;
+	}
+	return s->lost == DP_LOST;
+}
+
+static bool is_trusted(struct dp_search *s, const struct dp_sweep *sweep)
+{
+	return sweep && sweep->good && !(covers(sweep, s->job->request->site) && is_lost(s));
+}
+
 uint8_t dp_search_length(struct dp_search *s, uint64_t addr)
 {
 	const struct dp_sweep *sweep = sweep_at(s, addr);
-	return sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)) ? sweep->length[addr - sweep->start]
-	                                                                                  : 0;
+	return is_trusted(s, sweep) ? sweep->length[addr - sweep->start] : 0;
 }
 
-void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret)
+void dp_search_measure(struct dp_search *s)
 {
-	memset(ret, 0, n);
-	for (size_t x = 0; x < n;) {
-		const uint64_t addr = s->base + x;
-		const struct dp_sweep *sweep = sweep_at(s, addr);
-		const struct dp_range in = sweep ? (struct dp_range){sweep->start, sweep->size} : s->gap;
-		uint64_t run =
-		        addr - in.start < in.size ? in.start + in.size - addr : 1; /* the rest of this function, or of the gap */
-		run = run < n - x ? run : n - x;
-		if (sweep && sweep->good && !(s->lost && covers(sweep, s->job->request->site)))
-			memcpy(ret + x, sweep->length + (addr - sweep->start), run);
-		x += run;
-	}
+	const uint64_t addr = s->base + s->measured;
+	const struct dp_sweep *sweep = sweep_at(s, addr);
+	const struct dp_range in = sweep ? (struct dp_range){sweep->start, sweep->size} : s->gap;
+	const uint64_t left = DP_SEARCH_AROUND - s->measured;
+	uint64_t run = addr - in.start < in.size ? in.start + in.size - addr : 1;
+	run = run < left ? run : left;
+	if (is_trusted(s, sweep))
+		memcpy(s->length + s->measured, sweep->length + (addr - sweep->start), run);
+	else
+		memset(s->length + s->measured, 0, run);
+	s->measured += run;
 }
 
 /* Certain padding after a function. */
@@ -293,20 +316,19 @@ static void look_around(struct dp_search *s, struct dp_job *job)
 {
 	const struct dp_text *text = &job->item->text;
 	const uint64_t site = job->request->site;
-	const struct dp_range function = {text->function, text->size};
 	s->job = job;
-	const struct dp_sweep *own = text->size ? dp_analysis_sweep(known_of(s), text, &function) : NULL;
 	s->nentered = 0;
-	s->nsweeps = 0;
+	s->own = (struct dp_range){text->function, text->size};
+	s->sweep[0] = NULL;
+	s->nsweeps = text->size ? 1 : 0;
 	s->gap.size = 0;
-	s->measured = false;
+	s->lost = DP_LOST_UNKNOWN;
+	s->measured = 0;
 	memset(s->held, 0, sizeof(s->held));
 	s->base = site - DP_SEARCH_BEHIND;
 	dp_sites_bytes(job->planner->sites, text, s->base, DP_SEARCH_AROUND, s->byte, s->state);
-	if (own)
-		s->sweep[s->nsweeps++] = own;
-	own = sweep_at(s, site);
-	s->lost = own && !own->length[site - own->start];
+	if (!text->size)
+		sweep_at(s, site);
 }
 
 struct dp_error *dp_evict(struct dp_job *job, uint32_t *ret)

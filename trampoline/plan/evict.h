@@ -12,14 +12,16 @@
 
 struct dp_search {
 	struct dp_job *job;
-	const struct dp_sweep *sweep[DP_SEARCH_SWEEPS]; /* the site's own function, if known, and those around it */
+	/* The site's own function, if known, and those around it. The own one is analysed when it is needed: until then NULL. */
+	const struct dp_sweep *sweep[DP_SEARCH_SWEEPS];
 	uint8_t nsweeps;
+	struct dp_range own; /* its bounds while it is not analysed; else empty */
 	struct dp_range gap; /* range without any function */
-	bool lost;           /* by the analysis the site is not an instruction of its function */
+	enum { DP_LOST_UNKNOWN, DP_NOT_LOST, DP_LOST } lost; /* by the analysis the site is not an instruction of its function */
 	uint64_t base;
 	uint8_t byte[DP_SEARCH_AROUND], state[DP_SEARCH_AROUND];
-	bool measured;
-	uint8_t length[DP_SEARCH_AROUND]; /* once measured: dp_search_length() of each address that a short jump may need */
+	size_t measured;
+	uint8_t length[DP_SEARCH_AROUND]; /* of the first `measured` addresses: dp_search_length() */
 	struct dp_room room;
 	struct dp_chain knot;
 	struct dp_insn victim[2];
@@ -31,8 +33,15 @@ struct dp_search {
 
 /* Length of the instruction at `addr` in a trusted function; 0: none starts there. */
 uint8_t dp_search_length(struct dp_search *s, uint64_t addr);
-/* The same for each of the `n` addresses from s->base on. */
-void dp_search_lengths(struct dp_search *s, size_t n, uint8_t *ret);
+/* Measures the rest of the function, or of the gap, at the first address that is not measured. */
+void dp_search_measure(struct dp_search *s);
+/* dp_search_length(s, s->base + x) */
+static inline uint8_t dp_search_length_at(struct dp_search *s, size_t x)
+{
+	while (s->measured <= x)
+		dp_search_measure(s);
+	return s->length[x];
+}
 /* Whether no other jump changes or relies on one of these bytes. */
 bool dp_search_untouched(const struct dp_search *s, uint64_t addr, uint8_t n);
 /* The instruction at `addr`, if it certainly is one. `follows`: control reaches it from the site. */

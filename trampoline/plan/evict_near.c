@@ -116,20 +116,12 @@ static bool neighbour(struct dp_search *s, uint64_t addr, uint32_t *ret)
 
 #define AROUND (DP_SEARCH_BEHIND + SHORT_JUMP + 128u)
 
-static void measure(struct dp_search *s)
-{
-	if (!s->measured)
-		dp_search_lengths(s, AROUND, s->length);
-	s->measured = true;
-}
-
 /* Longer instructions first. */
 bool dp_search_neighbours(struct dp_search *s, uint32_t *ret)
 {
-	measure(s);
 	for (unsigned round = 0; round < (s->job->hurry ? 1u : 2u); round++)
 		for (uint64_t at = s->base; at < s->base + AROUND && s->room.budget; at++) {
-			const uint8_t len = s->length[at - s->base];
+			const uint8_t len = dp_search_length_at(s, at - s->base);
 			if (len > 1 && (len > DP_JMP_NEAR) == !round && neighbour(s, at, ret))
 				return true;
 		}
