@@ -55,14 +55,31 @@ bool dp_proc_stat(pid_t pid, pid_t tid, struct dp_task_stat *ret)
 	return read_small(text, sizeof(text), pid, tid, "stat") && dp_stat_parse(text, ret);
 }
 
+/* The fields after the name that are used, from 0. */
+enum { STATE, PPID, FLAGS = 6, START_TIME = 19, MEMORY, START_STACK = 25, NFIELDS };
+
+/* Threads may be held meanwhile, all of them: sscanf() would take three times as long. */
 bool dp_stat_parse(const char *text, struct dp_task_stat *ret)
 {
 	const char *p = strrchr(text, ')'); /* the name may contain anything, ')' too */
-	ret->memory = ret->start_stack = 0;
-	return p && sscanf(p + 1,
-	                   " %c %d %*d %*d %*d %*d %" SCNu64 " %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64
-	                   " %" SCNu64 " %*d %*u %*u %*u %" SCNu64,
-	                   &ret->state, &ret->ppid, &ret->flags, &ret->start_time, &ret->memory, &ret->start_stack) >= 4;
+	uint64_t field[NFIELDS] = {0};
+	unsigned n = 0;
+	if (!p || p[1] != ' ' || !p[2])
+		return false;
+	ret->state = p[2];
+	for (p += 3; n + 1 < NFIELDS && p[0] == ' ' && (isdigit((unsigned char)p[1]) || p[1] == '-');) {
+		const bool negative = *++p == '-';
+		n++;
+		for (p += negative; isdigit((unsigned char)*p); p++)
+			field[n] = 10 * field[n] + (uint64_t)(*p - '0');
+		field[n] = negative ? -field[n] : field[n];
+	}
+	ret->ppid = (pid_t)field[PPID];
+	ret->flags = field[FLAGS];
+	ret->start_time = field[START_TIME];
+	ret->memory = field[MEMORY];
+	ret->start_stack = field[START_STACK];
+	return n >= START_TIME;
 }
 
 /* Values from the kernel's include/linux/sched.h, and the kernel since which each means this for threads of processes. */

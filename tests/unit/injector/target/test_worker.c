@@ -40,6 +40,26 @@ static uint64_t flags_in(const char *comm, unsigned flags)
 	return stat.flags;
 }
 
+Test(worker, a_stat_line_without_its_end_or_with_negative_numbers)
+{
+	const char line[] =
+	        "7 (a b) R -1 7 7 -1 -1 4194304 1 2 3 4 5 6 7 8 -20 0 1 0 99 18446744073709551615 400 1 2 3 140737488351744 8";
+	struct dp_task_stat stat;
+	cr_assert(dp_stat_parse(line, &stat));
+	cr_expect_eq(stat.state, 'R');
+	cr_expect_eq(stat.ppid, -1);
+	cr_expect_eq(stat.flags, 4194304);
+	cr_expect_eq(stat.start_time, 99);
+	cr_expect_eq(stat.memory, UINT64_MAX);
+	cr_expect_eq(stat.start_stack, 140737488351744);
+	char cut[sizeof(line)] = "";
+	for (size_t n = 0; n < sizeof(line); n++) {
+		memcpy(cut, line, n);
+		const bool good = dp_stat_parse(cut, &stat);
+		cr_expect_eq(good, n > (size_t)(strstr(line, " 99 ") - line) + 1, "%zu bytes", n);
+	}
+}
+
 Test(worker, is_known_by_the_flags_that_this_kernel_means)
 {
 	const uint64_t worker = flags_in("iou-wrk-5154", 0x404050), poller = flags_in("iou-sqp-5154", 0x404050),
