@@ -264,6 +264,18 @@ def bench_ready(build):
     target.wait()
 
 
+def bench_start(build):
+    """From the start of a process to its end: what every command costs, whatever it does."""
+    took = {"true": [], os.path.join(build, "dynprobe"): []}
+    for _ in range(60):
+        for program, times in took.items():
+            begin = time.monotonic()
+            subprocess.run([program, "--version"], stdout=subprocess.DEVNULL, check=True)
+            times.append((time.monotonic() - begin) * 1e3)
+    floor, ours = (statistics.median(times) for times in took.values())
+    row("start and end of dynprobe itself", f"{ours:.2f} ms", f"true {floor:.2f}", "", "<= 1 ms more", ours <= floor + 1)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
@@ -275,7 +287,7 @@ def main():
              "condition": lambda: bench_condition(build, args.rounds),
              "expressions": lambda: bench_expressions(build, args.rounds), "answers": lambda: bench_answers(build, args.rounds),
              "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
-             "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build)}
+             "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build), "start": lambda: bench_start(build)}
     print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")
     for name, run in every.items():
         if not args.only or name in args.only.split(","):
