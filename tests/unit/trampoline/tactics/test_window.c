@@ -224,6 +224,31 @@ Test(window, landing_pad_is_refused)
 	expect(&m, false, "pads unknown");
 }
 
+/* `source` is the only pad, or NULL: they are not known. */
+static void read_pads(struct dp_text *text)
+{
+	text->pads_known = text->source;
+	text->pads = text->source;
+	text->npads = text->source ? 1 : 0;
+}
+
+Test(window, landing_pads_that_are_read_late_count)
+{
+	uint8_t code[96];
+	uint64_t pad = INSIDE;
+	struct helper_module m;
+	craft(code);
+	module(&m, code);
+	m.text.pads_known = false;
+	m.text.read_pads = read_pads;
+	m.text.source = &pad;
+	expect(&m, false, "landing pad");
+	pad = AT + SITE;
+	expect(&m, true, "landing pad at the site");
+	m.text.source = NULL;
+	expect(&m, false, "pads unknown");
+}
+
 Test(window, absolute_immediate_counts_only_at_fixed_addresses)
 {
 	uint8_t code[96];
