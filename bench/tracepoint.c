@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program of bench/run_lttng.py: a bare function, one with a compiled-in tracepoint of one field that a session records, one
- * with a tracepoint that no session records, and one for dynprobe. Every round runs a batch of each.
+ * The program of bench/run_lttng.py: a bare function, ones with compiled-in tracepoints of one field and of 18 fields that a
+ *session records, one with a tracepoint that no session records, and one for dynprobe. Every round runs a batch of each.
  *
  *	tracepoint [-r ROUNDS] [-b BATCH]      then one line on standard input per measurement
  *
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BARE, WANTED, IDLE, PROBED, KINDS, MAX_ROUNDS = 2000 };
+enum { BARE, WANTED, MANY, IDLE, PROBED, KINDS, MAX_ROUNDS = 2000 };
 
 static int rounds = 200, batch = 10000;
 static double cost[KINDS][MAX_ROUNDS];
@@ -34,6 +34,7 @@ static volatile uint64_t sink;
 
 FUNCTION(bare, )
 FUNCTION(wanted, lttng_ust_tracepoint(bench, wanted, value))
+FUNCTION(many, lttng_ust_tracepoint(bench, many, value))
 FUNCTION(idle, lttng_ust_tracepoint(bench, idle, value))
 FUNCTION(probed, )
 
@@ -46,7 +47,7 @@ static double cpu_ns(void)
 
 static double run_batch(int kind)
 {
-	static uint64_t (*const functions[KINDS])(uint64_t) = {bare, wanted, idle, probed};
+	static uint64_t (*const functions[KINDS])(uint64_t) = {bare, wanted, many, idle, probed};
 	uint64_t (*f)(uint64_t) = functions[kind], sum = 0;
 	double from = cpu_ns();
 	for (int i = 0; i < batch; i++)
@@ -64,7 +65,7 @@ static int by_value(const void *a, const void *b)
 
 static void measure(void)
 {
-	static const char *const names[KINDS] = {"bare", "wanted", "idle", "probed"};
+	static const char *const names[KINDS] = {"bare", "wanted", "many", "idle", "probed"};
 	for (int r = 0; r < rounds; r++)
 		for (int kind = 0; kind < KINDS; kind++)
 			cost[kind][r] = run_batch(kind);

@@ -43,10 +43,13 @@ TestSuite(unwind_memo, .init = setup, .fini = teardown);
 
 /* ---- a stack of frames of several kinds ---------------------------------------------------------------------------- */
 
+/* With frames as in any program, or reading and writing words of whole frames. */
+#define ON_STACK __attribute__((noinline, no_sanitize("address")))
+
 static void descend(int depth);
 
 #define LEVEL(n, bytes, options)                                                                                                 \
-	static void __attribute__((noinline, optimize(options))) level_##n(int depth)                                            \
+	ON_STACK static void __attribute__((optimize(options))) level_##n(int depth)                                             \
 	{                                                                                                                        \
 		char block[bytes];                                                                                               \
                                                                                                                                  \
@@ -59,7 +62,7 @@ LEVEL(1, 104, "no-omit-frame-pointer")
 LEVEL(2, 200, "omit-frame-pointer")
 LEVEL(3, 336, "no-omit-frame-pointer")
 
-static void __attribute__((noinline)) bottom(void)
+ON_STACK static void bottom(void)
 {
 	struct dp_regs regs;
 	ucontext_t uc;
@@ -70,7 +73,7 @@ static void __attribute__((noinline)) bottom(void)
 	sink++;
 }
 
-static void __attribute__((noinline)) descend(int depth)
+ON_STACK static void descend(int depth)
 {
 	static void (*const level[])(int) = {level_0, level_1, level_2, level_3};
 
@@ -195,7 +198,7 @@ static bool is_in(const struct trace *t, uint64_t pc)
 }
 
 /* A word between rsp and `top`; with `of`, one that is a return address of that trace. */
-static uint64_t *any_word(uint64_t rsp, const struct trace *of)
+ON_STACK static uint64_t *any_word(uint64_t rsp, const struct trace *of)
 {
 	uint64_t *word;
 
@@ -220,7 +223,7 @@ static void change_a_register(struct dp_regs *regs, const struct trace *of)
 }
 
 /* A word of the stack, or a register, is another: often one that the walk depends on. */
-static void changes(const struct dp_regs *good)
+ON_STACK static void changes(const struct dp_regs *good)
 {
 	const uint64_t rsp = good->gpr[4];
 	const struct trace all = plainly(good, 16);
