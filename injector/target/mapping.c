@@ -52,6 +52,12 @@ static struct dp_step no_core_step(const struct dp_region *r)
 	return (struct dp_step){.nr = SYS_madvise, .args = {r->addr, r->size, MADV_DONTDUMP}};
 }
 
+/* Kernels without huge pages refuse. */
+static struct dp_step no_huge_step(const struct dp_region *r)
+{
+	return (struct dp_step){.nr = SYS_madvise, .args = {r->addr, r->size, MADV_NOHUGEPAGE}};
+}
+
 static struct dp_error *take_no_core(struct dp_region *r, int64_t got)
 {
 	r->no_core = false;
@@ -79,14 +85,6 @@ static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
 	return NULL;
 }
 
-/* Each thread uses a few pages of its part: no huge pages (kernels without them refuse), and none of it in a core file. */
-static struct dp_error *make_sparse(const struct dp_region *r, struct dp_borrow *b)
-{
-	int64_t got;
-	DP_TRY(dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_NOHUGEPAGE}, &got));
-	return dp_remote_syscall(b, SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_DONTDUMP}, &got);
-}
-
 static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 {
 	struct dp_region *r = &t->in.private;
@@ -96,8 +94,7 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), &note, sizeof(note)));
 	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
 	                      &got));
-	if (r->size > dp_page_up(sizeof(struct dp_agent)))
-		DP_TRY(make_sparse(r, b));
+	r->no_core = r->size > dp_page_up(sizeof(struct dp_agent));
 	return dp_tsc_check(t, b);
 }
 
@@ -188,7 +185,7 @@ static struct dp_error *run_batch(const struct dp_installation *in, struct dp_bo
 static struct dp_error *take_made(struct dp_target *t, struct dp_region *r, const struct dp_step *step)
 {
 	if (step->nr == SYS_madvise)
-		return take_no_core(r, step->got);
+		return step->args[2] == MADV_DONTDUMP ? take_no_core(r, step->got) : NULL;
 	if (step->nr == SYS_mmap)
 		return take_mapped(r, step->got);
 	t->remote_fd = -1; /* closed */
@@ -219,7 +216,10 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 {
 	struct batch batch;
 	DP_TRY(map_data(t, b));
-	DP_TRY(batch_init(&batch, 2 * t->in.nregions + 1));
+	DP_TRY(batch_init(&batch, 2 * t->in.nregions + 3));
+	const bool sparse = t->in.private.no_core; /* each thread uses a few pages of its part */
+	if (sparse)
+		batch_add(&batch, &t->in.private, no_core_step(&t->in.private));
 	for (size_t i = 0; i < t->in.nregions; i++) {
 		struct dp_region *r = &t->in.region[i];
 		if (r->size && !r->mapped)
@@ -228,6 +228,8 @@ static struct dp_error *map_regions(struct dp_target *t, struct dp_borrow *b, st
 			batch_add(&batch, r, no_core_step(r));
 	}
 	batch_add(&batch, NULL, (struct dp_step){.nr = SYS_close, .args = {(uint64_t)t->remote_fd}});
+	if (sparse)
+		batch_add(&batch, NULL, no_huge_step(&t->in.private)); /* last: a step that is refused ends the script */
 	struct dp_error *err = map_batch(t, b, &batch, lease);
 	batch_fini(&batch);
 	return err;
