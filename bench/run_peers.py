@@ -51,6 +51,14 @@ def short(result):
     return ", ".join([f"{k} {v}" for k, v in figures.items()] + [result["answer"], *result["notes"]])
 
 
+def guarded(measure):
+    """One row that goes wrong in a new way does not end the run: the page says so."""
+    try:
+        return measure()
+    except Exception as e:  # pylint: disable=broad-except
+        return {"failed": f"the measurement failed: {e!r}"}
+
+
 class Rows:
     """What is measured, round by round: all tools in turn, so that a slow minute of the machine hits all of them."""
 
@@ -66,7 +74,7 @@ class Rows:
             for row, times, measure in self.todo:
                 if turn < times and not any("failed" in r for r in row["rounds"]):
                     began = time.monotonic()
-                    row["rounds"].append(measure())
+                    row["rounds"].append(guarded(measure))
                     say(f"round {turn + 1}: {name(row)}: {short(row['rounds'][-1])}  [{time.monotonic() - began:.1f} s]")
         for row in self.rows:
             if row["rounds"] and "failed" in row["rounds"][0]:

@@ -52,12 +52,12 @@ class Server:
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir, env=attach.ENV, start_new_session=True)
         try:
             self.await_start()
-        except (Silent, OSError, subprocess.SubprocessError):
+            self.pid = int(self.cli("info", "server", r"process_id:(\d+)"))
+            self.address = self.place()
+            self.first = self.byte()
+        except BaseException:
             self.close()
             raise
-        self.pid = int(self.cli("info", "server", r"process_id:(\d+)"))
-        self.address = self.place()
-        self.first = self.byte()
 
     def await_start(self):
         until = time.monotonic() + 10
