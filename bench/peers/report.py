@@ -97,8 +97,8 @@ def quiet(places):
 
 def under_charts(data):
     versions = ", ".join(f"{tool} {version}" for tool, version in data["versions"].items())
-    return [f"{data['machine'][:1].upper()}{data['machine'][1:]}.", f"{data['date']}, median of {data['rounds']} round{'s' if data['rounds'] != 1 else ''}: "
-            f"{versions}."]
+    machine = data["machine"][:1].upper() + data["machine"][1:]
+    return [f"{machine}; {data['date']}, median of {data['rounds']} round{'s' if data['rounds'] != 1 else ''}.", f"{versions}."]
 
 
 def marked(row):
