@@ -210,7 +210,8 @@ struct dp_agent {
 	uint64_t exhausted;  /* control->slots_freed + 1 when no slot was left: searching again is useless */
 	uint64_t refused;    /* hits since then, roughly (the flight recorder searches again now and then) */
 	uint64_t process;    /* this process's number; 0: the target */
-	uint64_t reserved[7];
+	uint64_t answer_first[DP_AGG_FIRST]; /* keys of the first blocks, 0: not taken by this process (see answer_key) */
+	uint64_t reserved[3];
 	struct dp_thread_entry table[DP_TABLE_SIZE];
 	uint64_t answer_key[DP_TABLE_SIZE];   /* the same for blocks of cells, in arrays of their own so that one index serves
 	                                         both unchanged */

@@ -33,6 +33,7 @@ struct dp_aggs {
 	uint64_t unused;
 };
 #define DP_AGG_BLOCKS_MOST 1024u /* without the shared one */
+#define DP_AGG_FIRST       4u    /* blocks that stubs know by address: what they store then does not wait for the key */
 struct dp_aggs_head {
 	uint64_t used; /* blocks handed out, the first one included */
 	uint64_t reserved[15];

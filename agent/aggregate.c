@@ -99,6 +99,9 @@ static void withdraw(struct dp_agent *agent, uint64_t key)
 		DP_STORE(&agent->answer_key[i], 0);
 		DP_STORE(&agent->answer_block[i], 0);
 	}
+	for (uint32_t n = 0; n < DP_AGG_FIRST; n++)
+		if (DP_LOAD(&agent->answer_first[n]) == key)
+			DP_STORE(&agent->answer_first[n], 0);
 }
 
 void dp_agg_lose_forked(const struct dp_probe_desc *desc)
@@ -132,6 +135,8 @@ static struct dp_cells cells_of(struct dp_agent *agent, const struct dp_aggs *a,
 	block = room ? take(a, self) : a->nblocks;
 	if (block == a->nblocks || !publish(agent, self->key, block_at(a, block)))
 		return shared_block(a);
+	if (block < DP_AGG_FIRST)
+		DP_STORE(&agent->answer_first[block], self->key);
 	return (struct dp_cells){block_at(a, block), 0};
 }
 

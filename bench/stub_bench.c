@@ -234,6 +234,7 @@ static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t n
 	with.answers = (struct dp_aggs){.head = (uint64_t)&s->head, .size = sizeof(s->block), .nblocks = 1, .pairs = 4096 * 8};
 	s->agent.answer_key[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] = self;
 	s->agent.answer_block[(self * DP_HASH_MULT) >> (64 - DP_TABLE_BITS)] = (uint64_t)s->block;
+	s->agent.answer_first[0] = self;
 	with.agent = (uint64_t)&s->agent;
 	with.cells = with.keyed = (uint64_t)&bench_acquire;
 	with.tick_ns = UINT64_C(1) << 31;

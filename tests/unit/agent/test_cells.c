@@ -132,11 +132,37 @@ static void count(void)
 	block();
 }
 
+/* The keys of the first blocks: of this process's own only. */
+static bool is_named(int own)
+{
+	bool good = true;
+
+	for (int n = 0; n < (int)DP_AGG_FIRST; n++)
+		good = good && !w->agent->answer_first[n] == (n != own);
+	return good;
+}
+
+static int named(void)
+{
+	const int own = block();
+
+	return own < 0 || !is_named(own);
+}
+
+Test(cells, the_first_blocks_are_known_by_their_keys)
+{
+	set_up(DP_ID_SELF, true, 8);
+	for (unsigned i = 0; i < DP_AGG_FIRST; i++)
+		cr_expect_eq(in_child(named), 0);
+	cr_expect_eq(block(), (int)DP_AGG_FIRST);
+	cr_expect(is_named(-1));
+}
+
 static int after_the_fork(void)
 {
 	const int own = block();
 
-	return own < 0 || own != block() || !w->agent->process ||
+	return own < 0 || own != block() || !w->agent->process || !is_named(own) ||
 	       head->owner[own] != ((uint64_t)getpid() << 32 | w->agent->process);
 }
 
@@ -151,6 +177,7 @@ Test(cells, handler_forks_after_any_instruction)
 	do {
 		memset(w->agent->answer_key, 0, sizeof(w->agent->answer_key)); /* the search finds none */
 		memset(w->agent->answer_block, 0, sizeof(w->agent->answer_block));
+		memset(w->agent->answer_first, 0, sizeof(w->agent->answer_first));
 		head->used = 0;
 		const bool more = step_fork(++n, count, &child);
 		if (!child)
