@@ -11,4 +11,6 @@ echo
 cmake --preset release -DBUILD_TESTING=ON >/dev/null # for a target of the tests
 cmake --build build -j "$(nproc)" --target target_libcstorm
 python3 bench/run_lttng.py --build build || status=1
+echo
+python3 bench/run_record.py --build build || status=1
 exit $status
