@@ -268,16 +268,17 @@ static void make_uuid(uint8_t uuid[16])
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80); /* variant 1 */
 }
 
+/* The metadata appears complete: readers refuse a directory in which a kill has left an empty one. */
 static struct dp_error *create_files(struct ctf *c, const char *dir)
 {
-	int metadata = -1;
+	struct dp_error *err = NULL;
 	DP_TRY(dp_dir_create(dir));
 	DP_TRY(dp_dir_without_trace(dir));
-	DP_TRY(dp_dir_new_file(dir, metadata_name, &metadata));
-	struct dp_error *err = write_metadata(c, metadata);
-	close(metadata);
-	if (!err && (c->files.dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+	dp_dir_unlink(dir, next_metadata_name); /* of a killed run */
+	if ((c->files.dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		err = dp_error_sys(DP_TAG_OUTPUT, "cannot open %s", dir);
+	if (!err)
+		err = renew_metadata(c);
 	if (!err)
 		err = dp_sidecar_create(&(struct dp_sidecar_of){c->files.dir, c->files.uuid, c->base.classes, c->base.n},
 		                        &c->sidecar);

@@ -41,22 +41,6 @@ static struct dp_error *exists(const char *path)
 	return dp_error(DP_TAG_OUTPUT, "%s exists: the directory already contains a trace; choose another one", path);
 }
 
-struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret)
-{
-	dp_auto_free char *path = NULL;
-	if (asprintf(&path, "%s/%s", dir, name) < 0) {
-		path = NULL;
-		return dp_error_nomem();
-	}
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST)
-		return exists(path);
-	if (fd < 0)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot create %s", path);
-	*ret = fd;
-	return NULL;
-}
-
 void dp_dir_unlink(const char *dir, const char *name)
 {
 	dp_auto_free char *path = NULL;
@@ -80,12 +64,12 @@ static bool is_stream(const char *name)
 	return !strncmp(name, DP_CTF_STREAM_NAME, n) && name[n] && name[n + strspn(name + n, "0123456789")] == '\0';
 }
 
-/* The next stream's name, or NULL. */
-static const char *next_stream(DIR *d)
+/* The next stream's name, or that of the metadata; NULL if there is none. */
+static const char *next_of_trace(DIR *d)
 {
 	const struct dirent *entry;
 	while (d && (entry = readdir(d)))
-		if (is_stream(entry->d_name))
+		if (is_stream(entry->d_name) || !strcmp(entry->d_name, "metadata"))
 			return entry->d_name;
 	return NULL;
 }
@@ -93,7 +77,7 @@ static const char *next_stream(DIR *d)
 struct dp_error *dp_dir_without_trace(const char *dir)
 {
 	DIR *d = opendir(dir);
-	const char *name = next_stream(d);
+	const char *name = next_of_trace(d);
 	dp_auto_free char *path = NULL;
 	if (name && asprintf(&path, "%s/%s", dir, name) < 0)
 		path = NULL;
@@ -105,13 +89,13 @@ struct dp_error *dp_dir_without_trace(const char *dir)
 void dp_dir_remove_trace(const char *dir)
 {
 	DIR *d = opendir(dir);
-	for (const char *name; (name = next_stream(d));)
+	dp_dir_unlink(dir, "metadata"); /* first: what is left without it is no trace */
+	for (const char *name; (name = next_of_trace(d));)
 		unlinkat(dirfd(d), name, 0);
 	if (d) {
 		dp_sidecar_remove(dirfd(d));
 		closedir(d);
 	}
-	dp_dir_unlink(dir, "metadata");
 }
 
 /* ---- pieces of a recording ---- */

@@ -9,12 +9,10 @@
 
 /* Creates `dir` and its missing parents, mode 0700. An existing directory is fine. */
 struct dp_error *dp_dir_create(const char *dir) DP_MUST_CHECK;
-/* Creates dir/name, mode 0600, which must not exist; returns the descriptor in `ret`. */
-struct dp_error *dp_dir_new_file(const char *dir, const char *name, int *ret) DP_MUST_CHECK;
 void dp_dir_unlink(const char *dir, const char *name);
 /* Removes dir/name, and then the directory if it is empty. */
 void dp_dir_undo(const char *dir, const char *name);
-/* DP_TAG_OUTPUT if the directory has a stream of a trace. */
+/* DP_TAG_OUTPUT if the directory has a stream or the metadata of a trace. */
 struct dp_error *dp_dir_without_trace(const char *dir) DP_MUST_CHECK;
 /* Removes the metadata and the streams of a trace. */
 void dp_dir_remove_trace(const char *dir);
