@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bookings [N]: a service for docs/cookbook-services.md. Four workers, each of which is replaced after N bookings (1,000), and runs
- * `invoice` for every hundredth.
+ * bookings [steady]: a service for docs/cookbook-services.md. Four workers, each of which runs `invoice` for every hundredth booking,
+ * and is replaced after the thousandth; steady ones do neither.
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 extern char **environ;
 static char invoice[4096];
 static volatile long sold;
-static int most = 1000;
+static int most = 1000; /* 0: no end */
 
 __attribute__((noinline)) int book(int seats, const char *hall)
 {
@@ -38,9 +38,9 @@ static void send_invoice(int number)
 static void work(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (int i = 1; i <= most; i++) {
+	for (int i = 1; !most || i <= most; i++) {
 		book(i % 7 + 1, i % 2 ? "north" : "south");
-		if (i % 100 == 0)
+		if (most && i % 100 == 0)
 			send_invoice(i);
 	}
 	_exit(0);
@@ -54,8 +54,8 @@ static void start(void)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1)
-		most = atoi(argv[1]);
+	if (argc > 1 && !strcmp(argv[1], "steady"))
+		most = 0;
 	const ssize_t n = readlink("/proc/self/exe", invoice, sizeof(invoice) - sizeof("invoice"));
 	invoice[n < 0 ? 0 : n] = 0;
 	strcpy(strrchr(invoice, '/') + 1, "invoice");
