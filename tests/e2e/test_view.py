@@ -224,13 +224,13 @@ class Wanted(WithProgram):
         self.record("t", "--function", "work", "-t", "i", calls=3000, threads=1)
         events = [json.loads(line) for line in self.view("t", "-f", "json").stdout.splitlines()[1:]]
         first, last = events[0]["mono"], events[-1]["mono"]
-        half = (last - first) // 2
-        for args, wanted in ((("--last", f"{half}ns"), lambda e: e["mono"] >= last - half), (("--from", f"{half}ns"), lambda e: e["mono"] >= first + half),
-                             (("--to", f"{half}ns"), lambda e: e["mono"] <= first + half),
-                             (("--from", f"{half // 2}ns", "--to", f"{half}ns"), lambda e: first + half // 2 <= e["mono"] <= first + half)):  # fmt: skip
+        early, late = (events[i]["mono"] - first for i in (1000, 2000))  # of two events: the program may have rested between any two
+        for args, wanted in ((("--last", f"{last - first - late}ns"), lambda ns: ns >= late), (("--from", f"{late}ns"), lambda ns: ns >= late),
+                             (("--to", f"{early}ns"), lambda ns: ns <= early),
+                             (("--from", f"{early}ns", "--to", f"{late}ns"), lambda ns: early <= ns <= late)):  # fmt: skip
             with self.subTest(args):
                 part = [json.loads(line) for line in self.view("t", "-f", "json", *args).stdout.splitlines()[1:]]
-                self.assertEqual(part, [e for e in events if wanted(e)])
+                self.assertEqual(part, [e for e in events if wanted(e["mono"] - first)])
                 self.assertNotIn(len(part), (0, len(events)))
         self.assertEqual(len(self.view("t", "--last", "1h").stdout.splitlines()), 3000)
 
