@@ -124,15 +124,16 @@ static void summarize(struct recorder *c)
 	dp_outputs_summary(&c->out, c->options, &sum);
 }
 
-/* What was recorded until the disk was full is there. */
+/* What was recorded until the disk was full is there, and a reader that went had enough. */
 static struct dp_error *unless_cut(struct recorder *c, struct dp_error *err)
 {
-	if (!dp_outputs_disk_full(err))
+	const bool full = dp_outputs_disk_full(err);
+	if (!full && !dp_outputs_unread(err))
 		return err;
-	if (!c->cut)
+	if (full && !c->cut)
 		dp_error_print(err, stderr);
-	c->cut = true;
-	c->r.ended_by = "disk full";
+	c->cut |= full;
+	c->r.ended_by = c->cut ? "disk full" : "closed output";
 	return dp_error_destroy(err);
 }
 

@@ -24,6 +24,7 @@ struct dp_outlet {
 	FILE *file;
 	int fd;
 	bool socket, keeps; /* keeps: output is buffered in `held` */
+	bool unread;        /* the reader has gone */
 	struct dp_buf held;
 	dp_outlet_leave_fn leave;
 	void *data;
@@ -60,6 +61,7 @@ static ssize_t cookie_write(void *cookie, const char *bytes, size_t n)
 {
 	struct dp_outlet *o = cookie;
 	const ssize_t done = o->keeps ? 0 : push(o, bytes, n);
+	o->unread |= done < 0 && errno == EPIPE;
 	if (done < 0)
 		return 0; /* stdio takes this as an error */
 	if ((size_t)done < n) {
@@ -98,6 +100,11 @@ struct dp_error *dp_outlet_create(FILE *to, dp_outlet_leave_fn leave, void *data
 		setvbuf(o->file, NULL, _IONBF, 0);
 	*ret = o;
 	return NULL;
+}
+
+bool dp_outlet_is_unread(const struct dp_outlet *o)
+{
+	return o->unread;
 }
 
 FILE *dp_outlet_file(struct dp_outlet *o)

@@ -7,13 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Standard output, unless a command that dynprobe started has its own there, as strace does it. */
 static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs *ret)
 {
 	if (!o->output || !strcmp(o->output, "-")) {
-		ret->file = o->output ? stdout : stderr;
-		ret->to_stderr = !o->output;
+		ret->to_stderr = !o->output && o->trace.command;
+		ret->file = ret->to_stderr ? stderr : stdout;
+		ret->notes_apart = !ret->to_stderr && o->format != DP_FORMAT_JSON;
 		return NULL;
 	}
+	ret->notes_apart = o->format != DP_FORMAT_JSON;
 	ret->file = fopen(o->output, "we");
 	ret->close_file = ret->file;
 	return ret->file ? NULL : dp_error_sys(DP_TAG_OUTPUT, "opening %s for the events", o->output);
@@ -26,7 +29,7 @@ static struct dp_error *open_outlet(const struct dp_outputs_reader *reader, stru
 	DP_TRY(dp_outlet_create(ret->file, reader->leave, reader->data, &ret->outlet));
 	if (ret->outlet)
 		ret->file = dp_outlet_file(ret->outlet);
-	return NULL;
+	return dp_outlet_create(stderr, reader->leave, reader->data, &ret->notes);
 }
 
 static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct dp_outputs *ret)
@@ -126,10 +129,13 @@ void dp_outputs_class(struct dp_outputs *o, unsigned i)
 
 void dp_outputs_note(struct dp_outputs *o, const char *text)
 {
-	if (o->live)
+	if (o->live && !o->notes_apart) {
 		dp_writer_note(o->live, text);
-	else
-		fprintf(stderr, "dynprobe: %s\n", text);
+		return;
+	}
+	if (o->live)
+		dp_error_destroy(dp_writer_flush(o->live)); /* a terminal may show both */
+	fprintf(o->notes ? dp_outlet_file(o->notes) : stderr, "dynprobe: %s\n", text);
 }
 
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
@@ -141,9 +147,11 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	if (o->live)
 		DP_TRY(dp_writer_flush(o->live));
 	/* Aggregations are written without a writer: check their output here. */
-	if (o->file && ferror(o->file))
-		return dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
-	return NULL;
+	if (!o->file || !ferror(o->file))
+		return NULL;
+	struct dp_error *err = dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
+	err->sys = o->outlet && dp_outlet_is_unread(o->outlet) ? EPIPE : 0;
+	return err;
 }
 
 void dp_outputs_round(struct dp_outputs *o)
@@ -157,7 +165,7 @@ size_t dp_outputs_settle(struct dp_outputs *o)
 {
 	if (o->live)
 		dp_error_destroy(dp_writer_flush(o->live));
-	return o->outlet ? dp_outlet_settle(o->outlet) : 0;
+	return (o->outlet ? dp_outlet_settle(o->outlet) : 0) + (o->notes ? dp_outlet_settle(o->notes) : 0);
 }
 
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)
@@ -168,7 +176,7 @@ void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *opt
 	if (options->format == DP_FORMAT_JSON)
 		dp_summary_json(&all, o->file);
 	else
-		dp_summary_text(&all, stderr, o->color && o->to_stderr);
+		dp_summary_text(&all, stderr, dp_options_color(options, stderr));
 }
 
 struct dp_error *dp_outputs_end(struct dp_outputs *o)
@@ -183,6 +191,11 @@ struct dp_error *dp_outputs_end(struct dp_outputs *o)
 		return second;
 	dp_error_destroy(second);
 	return first;
+}
+
+bool dp_outputs_unread(const struct dp_error *err)
+{
+	return err && err->tag == DP_TAG_OUTPUT && err->sys == EPIPE;
 }
 
 bool dp_outputs_disk_full(const struct dp_error *err)
@@ -207,6 +220,7 @@ void dp_outputs_fini(struct dp_outputs *o)
 {
 	dp_outputs_settle(o);
 	dp_outlet_destroy(o->outlet);
+	dp_outlet_destroy(o->notes);
 	if (o->close_file)
 		fclose(o->close_file);
 	free(o->record_dir);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a run's events go: the live view (text or NDJSON) and the recording (CTF). */
+/*
+ * Where a run's events go: the live view (text or NDJSON) and the recording (CTF). The live view is on standard output; beside a
+ * command that dynprobe started, whose own output that is, on standard error.
+ */
 #ifndef DP_CLI_RUN_OUTPUTS_H
 #define DP_CLI_RUN_OUTPUTS_H
 
@@ -11,8 +14,10 @@ struct dp_outputs {
 	struct dp_writer *live, *record; /* either may be NULL */
 	FILE *file;                      /* what `live` writes to */
 	struct dp_outlet *outlet;        /* behind it, or NULL */
+	struct dp_outlet *notes;         /* before standard error, or NULL */
 	FILE *close_file;                /* or NULL */
 	bool to_stderr, color;
+	bool notes_apart; /* notes go to standard error, text events elsewhere */
 	char *record_dir;
 	bool old_dir; /* it is not ours: it was there before */
 	bool rotates; /* it has several traces */
@@ -39,15 +44,18 @@ void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch);
 bool dp_outputs_full(const struct dp_outputs *o);
 /* The fields of class `i` are known now, before its first event. */
 void dp_outputs_class(struct dp_outputs *o, unsigned i);
+/* A JSON note is an object among the events; text goes to standard error. */
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
 /* Call it when all events of a round are written: a terminal or a pipe gets them now, a file when they are many, or at a flush.
  */
 void dp_outputs_round(struct dp_outputs *o);
-/* Writes the buffered rest of the live view; returns the number of bytes dropped (outlet.h). */
+/* Writes the buffered rest of the live view and of the notes; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. Adds what is known of the recording. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
+/* Has the reader of a pipe seen enough? Then the run ends as by Ctrl-C. */
+bool dp_outputs_unread(const struct dp_error *err);
 /* Is this only the end of a recording: its disk, quota or RLIMIT_FSIZE is full? */
 bool dp_outputs_disk_full(const struct dp_error *err);
 /* For a run without a hit that failed: ends the outputs, and removes the recording with the directory made for it. */

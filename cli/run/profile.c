@@ -37,6 +37,7 @@ struct profile {
 	uint64_t start_ns, end_ns;
 	const char *ended_by;
 	bool gone_on; /* the command runs on its own */
+	bool unread;  /* the reader of the output has gone */
 };
 
 static void on_event(const struct dp_event *event, void *data)
@@ -383,16 +384,31 @@ static struct dp_error *show_table(const struct profile *p, double seconds)
 	return wants_stacks(p) ? show_stacks(p, seconds) : show_pids(p, seconds);
 }
 
+/* A reader that has gone had enough: the run has ended, as by Ctrl-C. */
+static struct dp_error *unless_unread(struct profile *p, struct dp_error *err)
+{
+	if (!dp_outputs_unread(err))
+		return err;
+	stop(p);
+	if (!p->end_ns)
+		p->end_ns = dp_now_ns();
+	p->ended_by = "closed output";
+	p->unread = true;
+	return dp_error_destroy(err);
+}
+
 static struct dp_error *end(struct profile *p)
 {
 	const double seconds = (double)(p->end_ns - p->start_ns) / 1e9;
-	DP_TRY(dp_outputs_end(&p->out));
+	DP_TRY(unless_unread(p, dp_outputs_end(&p->out)));
 	DP_TRY(show_table(p, seconds));
 	for (size_t i = 0; i < p->n && p->o->format == DP_FORMAT_JSON; i++)
 		report_json(p, &p->item[i].s, seconds);
-	struct dp_error *err = fflush(p->out.file)   ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
+	struct dp_error *err = p->unread             ? NULL
+	                       : fflush(p->out.file) ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
 	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "some samples could not be written")
 	                                             : NULL;
+	err = unless_unread(p, err);
 	report_text(p, seconds);
 	return err;
 }
@@ -435,7 +451,7 @@ int dp_profile(const struct dp_options *options)
 	struct profile p = {.o = options, .command = {.go = -1, .told = -1}, .signal_fd = -1};
 	struct dp_error *err = begin(&p);
 	if (!err)
-		err = loop(&p);
+		err = unless_unread(&p, loop(&p));
 	if (!err)
 		err = end(&p);
 	int status = !err                      ? (p.failed ? DP_EXIT_PARTIAL : 0)

@@ -167,17 +167,25 @@ static struct dp_error *finish(struct dp_trace *t)
 	return err;
 }
 
-/* What was recorded until the disk was full is there: the run has ended, as by Ctrl-C. The first error of a run counts. */
+static bool is_cut(const struct dp_error *err)
+{
+	return dp_outputs_disk_full(err) || dp_outputs_unread(err);
+}
+
+/*
+ * What was recorded until the disk was full is there, and a reader that went had enough: the run has ended, as by Ctrl-C. The
+ * first error of a run counts.
+ */
 static struct dp_error *unless_cut(struct dp_trace *t, struct dp_error *err, struct dp_error *end)
 {
-	struct dp_error *first = err && (!dp_outputs_disk_full(err) || !end || dp_outputs_disk_full(end)) ? dp_take(err, NULL)
-	                                                                                                  : dp_take(end, NULL);
+	struct dp_error *first = err && (!is_cut(err) || !end || is_cut(end)) ? dp_take(err, NULL) : dp_take(end, NULL);
 	dp_error_destroy(err);
 	dp_error_destroy(end);
-	if (!dp_outputs_disk_full(first))
+	if (!is_cut(first))
 		return first;
-	dp_error_print(first, stderr);
-	t->cut = true;
+	t->cut = dp_outputs_disk_full(first);
+	if (t->cut)
+		dp_error_print(first, stderr);
 	return dp_error_destroy(first);
 }
 
@@ -193,6 +201,8 @@ static struct dp_error *run_live(struct dp_trace *t)
 	struct dp_error *err = dp_run_loop(&t->run);
 	if (dp_outputs_disk_full(err))
 		t->run.ended_by = "disk full";
+	else if (dp_outputs_unread(err))
+		t->run.ended_by = "closed output";
 	struct dp_error *end = finish(t);
 	return unless_cut(t, err, end);
 }

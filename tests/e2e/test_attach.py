@@ -104,20 +104,22 @@ class Attach(Case):
         r = self.finish(p, None)
         self.assert_hits(r, 1000)
 
-    def test_events_go_to_stderr_and_nothing_to_stdout(self):
+    def test_events_are_the_only_text_on_standard_output(self):
         t = self.target("spin", 0, 1000)
         r = self.attach(t, "--function", "foo", "-t", "reg:edi", "-n", 5, json_events=False)
         self.assert_ok(r)
-        self.assertEqual(r.out, "")
-        self.assertGreaterEqual(len(re.findall(r"^\d\d:\d\d:\d\d\.\d+ spin\[\d+\] foo: edi=", r.err, re.M)), 5, str(r))
-        self.assertNotIn("\033[", r.err)
+        for line in r.out.splitlines():
+            self.assertRegex(line, r"^\d\d:\d\d:\d\d\.\d+ spin\[\d+\] foo: edi=")
+        self.assertGreaterEqual(len(r.out.splitlines()), 5, str(r))
+        self.assertNotIn(" spin[", r.err)
+        self.assertNotIn("\033[", r.out + r.err)
 
     def test_text_to_a_file(self):
         t = self.target("spin", 0, 1000)
         r = self.attach(t, "--function", "foo", "-n", 5, "-o", self.path("out"), json_events=False)
         with open(self.path("out")) as f:
             self.assertGreaterEqual(f.read().count(" foo"), 5)
-        self.assertNotIn(" spin[", r.err)
+        self.assertNotIn(" spin[", r.out + r.err)
 
     def test_output_that_cannot_be_written_is_said_before_the_target_is_touched(self):
         t = self.target("spin", 0, 1000)
@@ -128,14 +130,15 @@ class Attach(Case):
     def test_colour_only_where_it_is_wanted(self):
         t = self.target("spin", 0, 1000)
         args = ("--function", "foo", "-n", 2)
-        self.assertIn("\033[", self.attach(t, *args, "--color", "always", json_events=False).err)
-        self.assertNotIn("\033[", self.attach(t, *args, "--color", "never", json_events=False).err)
-        self.assertNotIn("\033[", self.attach(t, *args, json_events=False, env=harness.environment(NO_COLOR="1")).err)
+        self.assertIn("\033[", self.attach(t, *args, "--color", "always", json_events=False).out)
+        self.assertNotIn("\033[", self.attach(t, *args, "--color", "never", json_events=False).out)
+        self.assertNotIn("\033[", self.attach(t, *args, json_events=False, env=harness.environment(NO_COLOR="1")).out)
 
     def test_quiet_shows_the_summary_only(self):
         t = self.target("spin", 0, 1000)
         r = self.attach(t, "--function", "foo", "-n", 5, "-q", json_events=False)
         self.assert_ok(r)
+        self.assertEqual(r.out, "")
         self.assertNotIn(" spin[", r.err)
         self.assertIn("recorded 5", r.err)
 

@@ -50,13 +50,13 @@ class Backtrace(Case):
         """A stack that is cut must not look like one that is complete."""
         t = self.target("deep", 40)
         r = self.dynprobe("--pid", t.pid, "--function", "leaf", "-t", "backtrace:5", "-n", 3, json_events=False)
-        self.assertEqual(len(re.findall(r"#4  descend.*\n +#5  \.\.\.\n", r.err + r.out)), 3, r)
+        self.assertEqual(len(re.findall(r"#4  descend.*\n +#5  \.\.\.\n", r.out)), 3, r)
         r = self.dynprobe("--pid", t.pid, "--function", "leaf", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
-        self.assertRegex(r.err + r.out, r"(?m)^\.\.\.;descend;", r)
+        self.assertRegex(r.out, r"(?m)^\.\.\.;descend;", r)
         t = self.target("spin", 0, 500)
         r = self.dynprobe("--pid", t.pid, "--function", "foo", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
-        self.assertRegex(r.err + r.out, r"(?m)^_start;.*;main;caller;foo [0-9]+", r)
-        self.assertNotIn("...", r.err + r.out)
+        self.assertRegex(r.out, r"(?m)^_start;.*;main;caller;foo [0-9]+", r)
+        self.assertNotIn("...", r.out)
 
     def test_deeper_than_a_record_holds(self):
         t = self.target("deep", 2000)
@@ -113,7 +113,7 @@ class Backtrace(Case):
     def test_in_text_each_frame_has_a_line(self):
         t = self.target("spin", 0, 500)
         r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 2, json_events=False)
-        self.assertRegex(r.err, r"(?m)^\s+#1 +caller\+0x[0-9a-f]+/0x[0-9a-f]+ \[spin\]$")
+        self.assertRegex(r.out, r"(?m)^\s+#1 +caller\+0x[0-9a-f]+/0x[0-9a-f]+ \[spin\]$")
 
     def test_static_and_musl(self):
         for name in ("spin-static", "spin-static-pie", "spin-nopie", "spin-musl", "spin-musl-static"):

@@ -144,7 +144,7 @@ class Roots(Containers):
         tool("attach", "--pid", t.pid, "--function", "foo", status=0)
         self.assertIn("foo", tool("status", "--pid", t.pid, status=0).stdout)
         self.let_run(t)
-        self.assertIn("] foo", tool("record", "--pid", t.pid, "--once", "--no-record", status=0).stderr)
+        self.assertIn("] foo", tool("record", "--pid", t.pid, "--once", "--no-record", status=0).stdout)
         tool("detach", "--pid", t.pid, status=0)
         self.assertEqual(before.differences(State(t.pid)), {})
 
@@ -161,7 +161,7 @@ class Ids(Containers):
         self.assertEqual([(p["pid"], p["inner_pid"]) for p in r.summary["probes"]], [(t.pid, 1)])
         self.assertIn(f"vpid = {t.pid}, vtid = {t.pid}", harness.babeltrace(trace)[0])
         p = tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 2, status=0)
-        self.assertEqual(p.stderr.count(f"spin[{t.pid}] foo"), 2)
+        self.assertEqual(p.stdout.count(f"spin[{t.pid}] foo"), 2)
         self.assertEqual(p.stderr.count(f"{t.pid} (inner 1)"), 2, p.stderr)
 
     def test_ids_are_not_translated_where_there_is_one_namespace(self):
@@ -186,7 +186,7 @@ class Ids(Containers):
         tool("attach", "--pid", t.pid, "--function", "foo", status=0)
         self.let_run(t)
         p = tool("record", "--pid", t.pid, "--once", "--no-record", "-f", "json", status=0)
-        events = [e for e in harness.objects(p.stderr + p.stdout) if e["type"] == "event"]
+        events = [e for e in harness.objects(p.stdout) if e["type"] == "event"]
         self.assertEqual({(e["tid"], e["inner_tid"]) for e in events}, {(t.pid, 1)})
         tool("detach", "--pid", t.pid, status=0)
 
@@ -312,8 +312,8 @@ class Sidecar(Containers):
         t = self.container("spin", 0, 500)
         probe = ("--no-record", "--pid", 1, "--function", "foo", "-t", "s", "-t", "backtrace", "-n", 3)
         p = self.sidecar(t, *probe, capabilities=[*containers.DOCKER_CAPABILITIES, containers.CAP_SYS_PTRACE])
-        self.assertEqual(len(re.findall(r"spin\[1\] foo: s=", p.stderr)), 3, p.stderr)
-        self.assertIn("caller+", p.stderr)
+        self.assertEqual(len(re.findall(r"spin\[1\] foo: s=", p.stdout)), 3, p.stderr)
+        self.assertIn("caller+", p.stdout)
         p = self.sidecar(t, *probe, capabilities=containers.DOCKER_CAPABILITIES, status=harness.OWN_FAILURE)
         for word in ("DP-PERMISSION", "CAP_SYS_PTRACE", "--cap-add"):
             self.assertIn(word, p.stderr)
@@ -321,7 +321,7 @@ class Sidecar(Containers):
     def test_no_capability_for_a_program_of_the_same_user(self):
         t = self.container("spin", 0, 500, uid=1000)
         p = self.sidecar(t, "--no-record", "--pid", 1, "--function", "foo", "-n", 3, capabilities=[], uid=1000)
-        self.assertEqual(p.stderr.count("spin[1] foo"), 3, p.stderr)
+        self.assertEqual(p.stdout.count("spin[1] foo"), 3, p.stderr)
 
     def test_snapshots_and_resident_probes(self):
         t = self.container("spin", 0, 500)
@@ -344,7 +344,7 @@ class Sidecar(Containers):
         p = self.sidecar(t, *probe, capabilities=capabilities, filters=[containers.docker_default()], status=harness.OWN_FAILURE)
         self.assertIn("dynprobe itself runs under one", p.stderr)
         p = self.sidecar(t, *probe, capabilities=capabilities)
-        self.assertEqual(p.stderr.count("spin[1] foo"), 3, p.stderr)
+        self.assertEqual(p.stdout.count("spin[1] foo"), 3, p.stderr)
 
 
 class Filters(Containers):

@@ -107,7 +107,7 @@ class Contexts(Case):
         t = self.spin()
         r = self.attach(t, "--function", "foo", "-t", f"int:v:{UNREADABLE:#x}", "-n", 3, json_events=False, record=self.path("trace"))
         self.assert_ok(r)
-        self.assertIn("v=<unreadable>", r.err)
+        self.assertIn("v=<unreadable>", r.out)
         self.assertGreaterEqual(len(harness.babeltrace(self.path("trace"))), 3)
 
     def test_contexts_belong_to_the_probes_before_them(self):

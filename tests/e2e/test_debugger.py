@@ -173,7 +173,7 @@ class Debugger(Case):
         self.assertIn("disabled", harness.tool("status", "--pid", t.pid, status=0).stdout)
         harness.tool("enable", "foo", "--pid", t.pid, status=0)
         self.let_run(t)
-        self.assertIn("] foo", harness.tool("record", "--once", "--no-record", "--pid", t.pid, status=0).stderr)
+        self.assertIn("] foo", harness.tool("record", "--once", "--no-record", "--pid", t.pid, status=0).stdout)
         harness.tool("attach", "--pid", t.pid, "--function", "caller", "--dry-run", status=0)
         p = harness.tool("detach", "--pid", t.pid, status=harness.OWN_FAILURE)
         self.assertIn(f"process {tracer.pid} (strace)", p.stderr)

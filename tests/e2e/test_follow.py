@@ -267,7 +267,7 @@ class Follow(Families):
         t = self.family("tree", 5)
         r = self.follow(t, json_events=False)
         self.assert_ok(r)
-        shown = collections.Counter(map(int, re.findall(r"family\[(\d+)/\d+\] foo", r.err)))
+        shown = collections.Counter(map(int, re.findall(r"family\[(\d+)/\d+\] foo", r.out)))
         self.assertEqual({pid: shown[pid] for pid in called(t) if pid != t.pid}, {pid: n for pid, n in called(t).items() if pid != t.pid}, r.err)
         self.assertRegex(r.err, r"followed +6 fork children")
 

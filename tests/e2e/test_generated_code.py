@@ -43,7 +43,7 @@ class Generated(Case):
             self.assert_down_to_main(t, e["fields"]["backtrace"])
         r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 1, json_events=False)
         file = rf"\[perf-{t.pid}.map\]"
-        self.assertRegex(r.err, rf"#1  jit_inner\+0x10/0x15 {file}\n +#2  jit_outer a;b \(x\)\+0x18/0x1d {file}{re.escape(MARK)}\n +#3  round_of.*\[jit\]{re.escape(MARK)}\n +#4  main\S+ \[jit\]\n")
+        self.assertRegex(r.out, rf"#1  jit_inner\+0x10/0x15 {file}\n +#2  jit_outer a;b \(x\)\+0x18/0x1d {file}{re.escape(MARK)}\n +#3  round_of.*\[jit\]{re.escape(MARK)}\n +#4  main\S+ \[jit\]\n")
         self.assert_result_ok(t)
 
     def test_code_that_is_generated_meanwhile(self):
@@ -73,7 +73,7 @@ class Generated(Case):
             self.assertEqual([n for n in names(frames) if n.startswith("0x")], [], "a function without a name")
             self.assertEqual(frames[1]["symbol"], f"jit_inner+0x10/0x15 [{file}]")
         r = self.attach(t, "--function", "foo", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
-        self.assertRegex(r.err + r.out, r"(?m)^_start;.*;main;round_of;jit_outer a:b \(x\);jit_inner;foo [0-9]+$")
+        self.assertRegex(r.out, r"(?m)^_start;.*;main;round_of;jit_outer a:b \(x\);jit_inner;foo [0-9]+$")
         self.assert_result_ok(t)
 
     def test_only_a_dump_that_is_the_mapped_file_is_read(self):
@@ -129,9 +129,9 @@ class Generated(Case):
         self.assertEqual((got[:5], got[-1]), (["foo", "jit_inner", "jit_outer a;b (x)", "round_of", "main"], "_start"))
         self.assertEqual([i for i, f in enumerate(stack) if f.get("by_frame_pointer")], [2, 3])
         r = self.attach(t, "--function", "foo", "--count", "--by", "backtrace", "-d", 0.3, json_events=False)
-        self.assertIn(f"[perf-{t.pid}.map]{MARK}\n", r.err + r.out)
+        self.assertIn(f"[perf-{t.pid}.map]{MARK}\n", r.out)
         r = self.attach(t, "--function", "foo", "--count", "--by", "backtrace", "--folded", "-d", 0.3, json_events=False)
-        self.assertRegex(r.err + r.out, r"(?m)^_start;.*;main;round_of;jit_outer a:b \(x\);jit_inner;foo [0-9]+$")
+        self.assertRegex(r.out, r"(?m)^_start;.*;main;round_of;jit_outer a:b \(x\);jit_inner;foo [0-9]+$")
         self.assert_result_ok(t)
 
     def test_a_recorded_trace_has_plain_addresses(self):

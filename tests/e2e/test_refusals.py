@@ -124,7 +124,7 @@ class Refusals(Case):
         t = self.target(self.for_nobody("spin"), 0, 500, prefix=harness.NOBODY)
         p = harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 10, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"),
                          env=harness.environment(HOME=self.dir), status=0)
-        self.assertGreaterEqual(p.stderr.count("] foo"), 10)
+        self.assertGreaterEqual(p.stdout.count("] foo"), 10)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

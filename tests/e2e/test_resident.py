@@ -261,7 +261,7 @@ class Verbs:
         t = self.spin()
         self.leave(t, "--function", "foo", "-t", "reg:edi")
         p = self.tool("--sink", "ring", "--no-record", "--pid", t.pid, "--function", "caller", "-n", 10)
-        self.assertGreaterEqual(p.stderr.count("] caller"), 10)
+        self.assertGreaterEqual(p.stdout.count("] caller"), 10)
         self.assertEqual(self.states(t), {"foo": "enabled"})
         calls = [int(e["fields"]["edi"], 16) for e in self.record(t, "-n", 20).events]
         self.assertEqual(calls, list(range(calls[0], calls[0] + 20)))
