@@ -208,7 +208,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          .take = take_hits},
         {"duration", 'd', "TIME", "stop after TIME (seconds, or 250ms, 2m, 1h)", EVENTS, .take = take_duration},
         {"once", 0, NULL, "only buffered events, like -d 0", V(RECORD), FLAG(once)},
-        {"output", 'o', "FILE", "write the live events to FILE (- for standard output) instead of standard error",
+        {"output", 'o', "FILE", "write the results to FILE, not to standard output (beside a command: to standard error)",
          EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
