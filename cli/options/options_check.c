@@ -299,6 +299,13 @@ static bool needs_no_process(enum dp_verb verb)
 	       verb == DP_VERB_VIEW;
 }
 
+/* Who asked for so many events, or for a file of them, has what was asked for. A quiet run is for its recording. */
+static bool is_shown_only(const struct dp_options *o)
+{
+	const bool to_record = o->record || o->record_size || o->rotate || o->format == DP_FORMAT_CTF || o->quiet;
+	return (o->trace.hits || o->output) && !to_record;
+}
+
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 {
 	if (o->help || o->version)
@@ -320,5 +327,7 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");
 	if (o->trace.dry_run && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "a plan is text or JSON: use -f text or -f json");
-	return check_verb(verb, o);
+	DP_TRY(check_verb(verb, o));
+	o->no_record |= is_shown_only(o);
+	return NULL;
 }

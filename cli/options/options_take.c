@@ -212,7 +212,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
-        {"record", 0, "DIR", "record into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE (lttng view -t DIR)", EVENTS,
+        {"record", 0, "DIR", "record, also with -n or -o, into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE", EVENTS,
          TEXT(record), .events = true},
         {"record-size", 0, "SIZE", "end when the recording has SIZE; with --rotate: remove the oldest traces instead", EVENTS,
          SIZE(record_size, size_t), .least = RECORD_LEAST, .range = "is at least 64K", .events = true},

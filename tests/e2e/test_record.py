@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 import harness
@@ -71,7 +72,7 @@ class Record(Case):
                 env = harness.environment(HOME="/nonexistent")
                 env.pop("LTTNG_HOME", None)
                 env[variable] = home
-                p = harness.tool("--pid", t.pid, "--function", "foo", "-n", "5", env=env, status=0)
+                p = harness.tool("--pid", t.pid, "--function", "foo", "-d", "300ms", env=env, status=0)
                 directory = re.search(re.escape(home) + r"/lttng-traces/dynprobe-spin-\d{8}-\d{6}\S*", p.stderr.splitlines()[0])
                 self.assertIsNotNone(directory, p.stderr)
                 self.assertGreaterEqual(len(harness.babeltrace(directory[0])), 5)
@@ -89,6 +90,23 @@ class Record(Case):
         os.mkdir(home)
         self.assert_ok(self.attach(t, "--function", "foo", "-n", 3, env=harness.environment(HOME=home)))
         self.assertEqual(os.listdir(home), [])
+
+    def test_only_events_without_end_are_recorded_unless_asked_for(self):
+        t = self.target("spin", 0, 300)
+        home, trace = self.path("home"), self.path("trace")
+        os.mkdir(home)
+        probe = ("--pid", t.pid, "--function", "foo", "-d", "200ms")
+        for more in (["-n", 5], ["-o", self.path("o")], ["-f", "json", "-o", "-"], ["--count"], ["--no-record"]):
+            harness.tool(*probe, *more, env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
+            self.assertEqual(os.listdir(home), [], more)
+        for i, more in enumerate((["-n", 5], ["-o", self.path("o")])):
+            harness.tool(*probe, *more, "--record", f"{trace}{i}", status=0)
+            self.assertGreaterEqual(len(harness.babeltrace(f"{trace}{i}")), 5)
+        for more in ([], ["-f", "json"], ["-q", "-n", 5], ["-n", 5, "-f", "ctf"], ["-n", 5, "--record-size", "1M"]):
+            harness.tool(*probe, *more, env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
+            self.assertEqual(len(traces := os.listdir(os.path.join(home, "lttng-traces"))), 1, more)
+            self.assertGreaterEqual(len(harness.babeltrace(os.path.join(home, "lttng-traces", traces[0]))), 5)
+            shutil.rmtree(os.path.join(home, "lttng-traces"))
 
     def test_threads_of_a_process_merge_in_time_order(self):
         t = self.target("threads", 16)

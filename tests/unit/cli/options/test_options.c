@@ -115,6 +115,25 @@ Test(options, pids_repeat)
 	dp_options_fini(&o);
 }
 
+Test(options, events_without_end_are_recorded_too)
+{
+	const char *const recorded[] = {"-d 1", "-f json", "-q -n 5", "-n 5 --record d", "-o f --record-size 1M", "-n 5 -f ctf"};
+	const char *const shown[] = {"-n 5", "-o f", "-o -", "-n 5 -o f -f json", "--count", "--no-record"};
+	char line[128];
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(*recorded); i++) {
+		snprintf(line, sizeof(line), "dynprobe --pid 1 --function a %s", recorded[i]);
+		struct dp_options o = parsed(line);
+		cr_expect(!o.no_record, "%s", line);
+		dp_options_fini(&o);
+	}
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
+		snprintf(line, sizeof(line), "dynprobe --pid 1 --function a %s", shown[i]);
+		struct dp_options o = parsed(line);
+		cr_expect(o.no_record, "%s", line);
+		dp_options_fini(&o);
+	}
+}
+
 Test(options, buffer_sizes_round_up_to_a_power_of_two)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function f --buffer-size 100K");
