@@ -17,7 +17,7 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${DP_CHECK_COPY-}" ] && ! setpriv --reuid 65534
 fi
 
 # Where processes spin, Linux 6.18 may keep its own threads from a processor for two minutes if processes are scheduled in groups, one
-# for each session. liburcu waits for such a thread, and LTTng for liburcu. So the groups are off for that time.
+# for each session. liburcu waits for such a thread, and LTTng for liburcu. So the groups are off while the tests run.
 groups=/proc/sys/kernel/sched_autogroup_enabled
 if [ "$(cat $groups 2>/dev/null)" = 1 ] && (echo 0 >$groups) 2>/dev/null; then
 	echo "$groups is 0 until the tests end"

@@ -71,7 +71,7 @@ struct dp_options {
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;
 	bool once; /* record: only buffered events */
-	bool no_record; /* also where the other options say so */
+	bool no_record; /* --no-record, or other options that leave the recording out */
 	bool quiet, help, version;
 	int verbose;
 };
