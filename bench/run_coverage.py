@@ -68,7 +68,7 @@ def ask(tool, pid, module, limit, *args):
     """The tool's output lines; modes that the time limit cut off are missing. Exits if a plan violates its contract."""
     command = ["timeout", str(limit), tool, "--pid", str(pid), "--module", module, "-j", *args]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode not in (0, 124):
+    if done.returncode not in (0, 121):
         raise SystemExit(f"{' '.join(command)}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 

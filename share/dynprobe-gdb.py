@@ -492,7 +492,7 @@ class Verb(gdb.Command):
         gdb.write(made.stdout + made.stderr)
         if self.lets_go:
             gdb.write(quietly("frame"))
-        if made.returncode not in (0, 124):
+        if made.returncode not in (0, 121):
             raise gdb.GdbError(f"dynprobe {self.name} failed; gdb has the process")
 
     def run(self, pid, words):

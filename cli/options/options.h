@@ -16,9 +16,12 @@
 enum dp_format { DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_CTF };
 enum dp_color { DP_COLOR_AUTO, DP_COLOR_ALWAYS, DP_COLOR_NEVER };
 
-/* Exit statuses, as timeout(1) and env(1) have them. A launched command's own status passes through. */
+/*
+ * Exit statuses. 125 to 127 as env(1) has them; 121 is none of env, timeout (124), xargs (123, 124) and shells (128 and more). A
+ * launched command's own status passes through.
+ */
 enum {
-	DP_EXIT_PARTIAL = 124, /* some probes were refused, the others ran */
+	DP_EXIT_PARTIAL = 121, /* some probes were refused, the others ran */
 	DP_EXIT_FAILURE = 125, /* dynprobe itself failed; nothing was probed */
 	DP_EXIT_CANNOT_RUN = 126,
 	DP_EXIT_NOT_FOUND = 127,

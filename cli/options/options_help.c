@@ -185,11 +185,11 @@ void dp_options_help(enum dp_verb verb, FILE *to)
 		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
 	help_options(verb, to);
 	if (verb == DP_VERB_RUN)
-		fputs("\nExit status: that of CMD; 0 for --pid; 124 some probes or processes were refused; 125 dynprobe failed; "
+		fputs("\nExit status: that of CMD; 0 for --pid; 121 some probes or processes were refused; 125 dynprobe failed; "
 		      "126/127 CMD cannot be run/found.\n",
 		      to);
 	else
-		fputs("\nExit status: 0; 124 a part failed; 125 dynprobe failed and did nothing.\n", to);
+		fputs("\nExit status: 0; 121 a part failed; 125 dynprobe failed and did nothing.\n", to);
 }
 
 static void complete_options(enum dp_verb verb, FILE *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function that the user named and that cannot be probed means exit status 124. A pattern is different: the user does not know
+ * A function that the user named and that cannot be probed means exit status 121. A pattern is different: the user does not know
  * what it matches, and of some hundred functions one or two usually cannot be probed (an IFUNC, a ud2, code without a known end).
  * Such sites are only counted, if at least one site of the pattern is probed and the others are few.
  */

@@ -32,7 +32,7 @@ FULL = bool(os.environ.get("DP_FULL"))  # run the long form of tests that have t
 
 OWN_FAILURE = 125  # dynprobe's own failures, including wrong usage
 NOT_RUN = 77  # a test file's status: nothing failed, but a test was skipped because this machine lacks something; ctest's summary lists it
-EXIT_PARTIAL = 124  # some probes were refused, the others ran
+EXIT_PARTIAL = 121  # some probes were refused, the others ran
 KEPT_TEXT_KIB = 8  # pages of text that borrowed threads ran in stay private copies, with the file's own bytes (docs/guarantees.md, G6)
 OPTIONAL_TARGETS = ("spin-musl", "spin-musl-static", "cxxthrow", "tiny32", "usttrace")  # need a compiler or library of their own
 CALM = "(edi & 0x80000000) == 0 || (edi & 0xffff) == 5"  # for `threads`: all calls of sleepers, a few of the spinners'

@@ -390,7 +390,7 @@ class Refused(lttng_probe.WithDaemon):
                     self.assertIn("none of the probes could be placed", p.stderr)
                     self.assertIn("has the LTTng sink loaded", p.stderr)
                     self.assertNotIn("unchanged [", p.stderr)
-            p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
+            p = self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=121)
         # Another address with the same name: the refused probe's stub occupies the place that main's jump would need.
         self.leave(t, "--name", "main", "--probe", "libc.so.6!getpid")
         self.leave(t, "--name", "bar", "--probe", "libc.so.6!getppid")
@@ -409,7 +409,7 @@ class Refused(lttng_probe.WithDaemon):
         self.session("s")
         caged, t = self.program("caged", ready="CAGED"), self.spin()
         p = self.run_tool("--pid", f"{caged.pid},{t.pid}", "--allow-seccomp", "--function", "foo", "--session", "s", "-d", 1)
-        self.assertEqual(p.returncode, 124, p.stderr)
+        self.assertEqual(p.returncode, 121, p.stderr)
         self.assertRegex(p.stderr, rf"process {caged.pid} is left out: .*\[DP-SINK\]")
         self.assertTrue(self.events())
 
@@ -438,7 +438,7 @@ class Refused(lttng_probe.WithDaemon):
         self.session("s", "my:*", start=False)
         t = self.spin()
         with self.patched(t):
-            self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=124)
+            self.tool("attach", "--pid", t.pid, "--function", "main", "--function", "foo", "-t", "reg:edi", "--session", "s", status=121)
         self.assertEqual(self.enabled_rules("s"), {"my:*": 1, "dynprobe:main": 1, "dynprobe:foo": 1})
         self.let_run()
         self.end(t)

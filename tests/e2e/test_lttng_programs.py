@@ -398,7 +398,7 @@ class Python(Programs):
         rare = {"_PyEval_EvalFrameDefault", "PyObject_Malloc", "PyObject_Free"}
         probes = [x for f in own for x in ("--function", f, "-t", "reg:rdi", *(RARELY if f in rare else []))] + functions(PYTHON_LIBC)
         t = self.program(PYTHON, path, self.path("started"))
-        self.put([t.pid], *probes, status=(0, 124))
+        self.put([t.pid], *probes, status=(0, 121))
         self.assertGreaterEqual(len(self.counted(t.pid)), 20)
         with open(self.path("started"), "w"):
             pass

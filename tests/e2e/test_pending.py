@@ -76,7 +76,7 @@ class Pending(harness.Case):
 
     def test_a_variable_that_the_library_lacks_is_refused_when_it_comes(self):
         r = self.loaded_by_main("-t", "nothing", "--function", "foo")
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual(r.summary["refusals"], {"DP-NO-VARIABLE": 1})
         self.assertIn("RESULT OK", r.out)
 
@@ -230,13 +230,13 @@ class Pending(harness.Case):
         self.await_events(p, "foo", 1)
         self.assert_result_ok(t)
         r = self.finish(p, None)
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual(r.summary["ended_by"], "target exited")
 
     def test_what_never_came_is_said(self):
         t = self.loads("once")
         r = self.attach(t, "--pending", "--function", "late.so!plugin_work", "-d", "300ms")
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual(r.summary["refusals"], {"DP-PENDING": 1})
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -259,7 +259,7 @@ class Pending(harness.Case):
         self.ask(t, "OPENED")
         self.wait_for(p, "was refused")
         r = self.finish(p)
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual(list(r.summary["refusals"]), ["DP-NOT-BOUNDARY"])
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -334,7 +334,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
             self.build_plugin(library, returns)
             spec = f"{os.path.basename(library)}!plugin_work"
             r = self.dynprobe("--pending", "--return", spec, "--", harness.target_path("loads"), library, "main")
-            self.assert_ok(r, 0 if whole else 124)
+            self.assert_ok(r, 0 if whole else 121)
             self.assertIn("RESULT OK", r.out)
             self.assertEqual(len(r.events), 21 if whole else 0, str(r))
             if whole:
@@ -346,7 +346,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
     def test_what_a_library_lacks_that_has_come_is_refused(self):
         for spec, why in (("late.so!late.c:9999", "line 9999"), ("late.so!nothing:1", "nothing")):
             r = self.dynprobe("--pending", "--probe", spec, "--function", "foo", "--", harness.target_path("loads"), LATE, "main")
-            self.assert_ok(r, 124)
+            self.assert_ok(r, 121)
             self.assertEqual(r.summary["refusals"], {"DP-NO-SYMBOL": 1}, str(r))
             self.assertIn(why, [x["reason"] for x in r.summary["probes"] if x["tag"]][0])
         r = self.dynprobe("--pending", "--return", "late.so!plugin_walk", "--", harness.target_path("loads"), LATE, "main")
@@ -367,7 +367,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         self.ask(t, "OPENED", 2)
         self.wait_for(p, "was refused")
         r = self.finish(p)
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual({(x["state"], x["tag"]) for x in r.summary["probes"]}, {("retired", "DP-NO-SYMBOL")})
         self.assertIn("another build", r.summary["probes"][0]["reason"])
         self.assert_clean(t.pid)
@@ -375,7 +375,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
 
     def test_a_line_that_never_came_is_said_once(self):
         r = self.dynprobe("--pending", "--probe", "never.c:12", "--function", "foo", "--", harness.target_path("loads"), LATE, "main")
-        self.assert_ok(r, 124)
+        self.assert_ok(r, 121)
         self.assertEqual(r.summary["refusals"], {"DP-PENDING": 1})
 
     def test_patterns_do_not_wait_and_say_so(self):

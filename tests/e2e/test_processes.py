@@ -19,7 +19,7 @@ class Processes(Case):
         return p.pid
 
     def assert_others_hit(self, r, left_out, tag, *targets):
-        self.assert_ok(r, status=124)
+        self.assert_ok(r, status=121)
         self.assertIn(str(left_out), r.err)
         self.assertEqual({p["pid"]: p["tag"] for p in r.summary["probes"] if p.get("tag")}, {left_out: tag}, r)
         pids = {e["pid"] for e in r.events}
@@ -37,7 +37,7 @@ class Processes(Case):
         a, b = self.two()
         args = "--pid", f"{a.pid},{b.pid},{self.dead()}", "--function", "foo", "--return", "foo", "-n", 40
         r = self.dynprobe(*args)
-        self.assert_ok(r, status=124)
+        self.assert_ok(r, status=121)
         rows = {p["pid"]: p for p in r.summary["processes"]}
         self.assertEqual(len(rows), 3)
         for t in a, b:
@@ -223,7 +223,7 @@ class Processes(Case):
     def test_one_that_has_the_probe_already_costs_the_others_nothing(self):
         a, b = self.two()
         harness.tool("attach", "--pid", a.pid, "--function", "foo", status=0)
-        r = harness.tool("attach", "--pid", f"{a.pid},{b.pid}", "--function", "foo", status=124)
+        r = harness.tool("attach", "--pid", f"{a.pid},{b.pid}", "--function", "foo", status=121)
         self.assertRegex(r.stderr, rf"process {a.pid} is left out: .*\[DP-STANDING\]")
         status = harness.tool("status", "--pid", b.pid, status=0)
         self.assertIn("foo", status.stdout)
@@ -235,18 +235,18 @@ class Processes(Case):
         a, _ = self.two()
         caged = self.target("caged", ready="CAGED")
         r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--snapshot", "--function", "foo", "-n", 1, "--no-record",
-                         cwd=self.path("."), status=124)
+                         cwd=self.path("."), status=121)
         self.assertRegex(r.stderr, rf"process {caged.pid} is left out: .*\[DP-SECCOMP\]")
         self.assertIn("1 snapshot taken", r.stderr)
 
     def test_one_that_a_plan_cannot_be_made_for_costs_the_others_nothing(self):
         a, _ = self.two()
         caged = self.target("caged", ready="CAGED")
-        r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--follow", "--function", "foo", "--dry-run", status=124)
+        r = harness.tool("--pid", f"{caged.pid},{a.pid}", "--allow-seccomp", "--follow", "--function", "foo", "--dry-run", status=121)
         self.assertRegex(r.stderr, rf"process {caged.pid} is left out: .*\[DP-FOLLOW\]")
         self.assertRegex(r.stdout, rf"(?m)^{a.pid} spin: 1 of 1 placed")
         dead = self.dead()
-        r = harness.tool("--pid", f"{dead},{a.pid}", "--function", "foo", "--dry-run", "-f", "json", status=124)
+        r = harness.tool("--pid", f"{dead},{a.pid}", "--function", "foo", "--dry-run", "-f", "json", status=121)
         self.assertEqual({p["pid"]: p["tag"] for p in harness.objects(r.stdout) if p["type"] == "plan"}, {dead: "DP-NO-PROCESS", a.pid: None})
 
     def test_one_with_a_seccomp_filter_costs_the_others_nothing(self):
@@ -337,7 +337,7 @@ class Processes(Case):
         dead = self.dead()
         pids = f"{a.pid},{dead},{b.pid}"
         for words in ("attach", "--function", "foo"), ("status",), ("disable", "foo"), ("enable", "foo"), ("remove", "foo"), ("detach",):
-            r = harness.tool(*words, "--pid", pids, status=124)
+            r = harness.tool(*words, "--pid", pids, status=121)
             self.assertRegex(r.stderr, rf"there is no process {dead} \[DP-NO-PROCESS\]", words)
             for t in (a, b):
                 self.assertIn(str(t.pid), r.stdout + r.stderr, words)

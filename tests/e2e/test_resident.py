@@ -401,7 +401,7 @@ class Verbs:
         seen = [json.loads(line)["pid"] for line in self.tool("status", "-f", "json").stdout.splitlines()]
         self.assertLessEqual({a.pid, b.pid}, set(seen))
         self.tool("remove", "foo", "--pid", b.pid)
-        p = self.tool("remove", "foo", "--pid", a.pid, "--pid", b.pid, status=124)
+        p = self.tool("remove", "foo", "--pid", a.pid, "--pid", b.pid, status=121)
         self.assertIn("DP-NO-PROBE", p.stderr)
         for t in (a, b):
             self.end(t)
@@ -413,7 +413,7 @@ class Verbs:
         os.kill(b.pid, signal.SIGSTOP)
         wait_until(lambda: b.state() == "T", what="stop")
         self.patch(b.pid, b.site(), b"\xcc")
-        p = self.tool("attach", "--sink", "ring", "--pid", b.pid, "--pid", a.pid, "--function", "foo", status=124)
+        p = self.tool("attach", "--sink", "ring", "--pid", b.pid, "--pid", a.pid, "--function", "foo", status=121)
         self.assertIn("DP-FOREIGN", p.stderr)
         self.assertIn(f"1 probe left in {a.pid}", p.stderr)
         self.assertIn(f"could be placed in {b.pid}", p.stderr)

@@ -138,7 +138,7 @@ class Hits(harness.Case):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", self.path("full")], check=True)
         self.addCleanup(subprocess.run, ["umount", self.path("full")])
         r = self.attach(t, "--function", "foo", "--snapshot", "--max-pause", "30000", "-n", 1, cwd=self.path("full"))
-        self.assertEqual(r.status, 124, str(r))
+        self.assertEqual(r.status, 121, str(r))
         self.assertEqual(r.summary["snapshots"]["failed"], 1)
         self.assertEqual(os.listdir(self.path("full")), [])
         self.assert_clean(t.pid)
