@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo test check check-long check-kernels bench bench-peers install clean format asan relocate-fuzz expression-fuzz torture
+.PHONY: all deps demo test check check-long check-kernels bench bench-peers install deb clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -24,8 +24,9 @@ test: ## the unit tests, without sanitizers
 	@sh scripts/build-quietly.sh release -DBUILD_TESTING=ON
 	ctest --preset release -L '^unit$$' --timeout 300
 
-check-long: ## what check leaves out for its length: long forms, every compiler with tests
+check-long: ## what check leaves out for its length: long forms, every compiler with tests, the packages in bare systems
 	@sh scripts/install-packages.sh all
+	@sh scripts/install-packages.sh packages
 	@sh scripts/check-long.sh
 
 check: ## everything that CI runs
@@ -70,7 +71,14 @@ asan: deps ## the tool under ASan and UBSan, with its tests
 	ctest --preset asan
 
 install: all ## install below PREFIX (default /usr/local) and DESTDIR
-	cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+	DESTDIR='$(DESTDIR)' cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
+deb: ## packages for Debian in build/packages: dynprobe, dynprobe-dev
+	@sh scripts/install-packages.sh packages
+	cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	cpack --config $(BUILD)/CPackConfig.cmake -G DEB -B $(BUILD)/packages
+	lintian --allow-root --fail-on error,warning $(BUILD)/packages/*.deb
 
 format: ## clang-format over every C file
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -12,3 +12,6 @@ for preset in clang debug o3; do sh scripts/build-quietly.sh "$preset" -DBUILD_T
 step "gcc: all tests, the end-to-end ones in their long form"
 sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=14400
 DP_FULL=1 ctest --preset release
+
+step "packages: lintian, and a bare Debian 12"
+sh scripts/check-packages.sh build || [ $? -eq 77 ]

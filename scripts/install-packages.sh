@@ -1,15 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building, testing and demonstrating dynprobe need. Does nothing if all are installed.
-# usage: install-packages.sh [build|all|torture|kernels|peers]     (default: all)
+# usage: install-packages.sh [build|all|packages|torture|kernels|peers]     (default: all)
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-dev libelf-dev libdw-dev libiberty-dev liblzma-dev
-       liblttng-ust-dev liblttng-ctl-dev libjansson-dev liblua5.4-dev libzstd-dev zlib1g-dev uthash-dev libbabeltrace2-dev"
+       liblttng-ust-dev liblttng-ctl-dev libjansson-dev liblua5.4-dev libzstd-dev zlib1g-dev uthash-dev libbabeltrace2-dev scdoc"
 # clang: second compiler; g++: C++ targets; libc6-dbg: names of inner functions; the rest: what the tests run, probe or read traces with
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib python3-jsonschema
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace
-      git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 scdoc shellcheck"
+      git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 shellcheck dpkg-dev file"
+# to make packages and archives, and to try them in bare systems
+packages="dpkg-dev file lintian debootstrap"
 # only for the long forms: python's own tests, programs written in Go and Rust, servers
 torture="libpython3.11-testsuite golang-go age fd-find fzf ripgrep openssl nodejs default-jdk-headless postgresql apache2 php8.2-fpm mariadb-server"
 # to boot other kernels
@@ -20,10 +22,11 @@ peers="linux-perf uftrace ltrace gdbserver systemtap"
 case "${1:-all}" in
 build) wanted=$build ;;
 all) wanted="$build $rest" ;;
+packages) wanted="$build $packages" ;;
 torture) wanted="$build $rest $torture" ;;
 kernels) wanted="$build $rest $kernels" ;;
 peers) wanted="$build $rest $peers" ;;
-*) echo "usage: $0 [build|all|torture|kernels|peers]" >&2; exit 2 ;;
+*) echo "usage: $0 [build|all|packages|torture|kernels|peers]" >&2; exit 2 ;;
 esac
 
 # One call for all packages; it prints a line for each installed one.
