@@ -160,11 +160,12 @@ static struct dp_error *map_at(struct dp_borrow *b, uint64_t at, uint64_t size, 
 static struct dp_error *make_memfd(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p, int64_t *fd)
 {
 	static const char name[] = DP_MEMFD_NAME;
+	struct dp_opening o = {0};
 	int64_t ignored;
 	DP_TRY(map_at(b, p->guard, DP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 	p->mapped_guard = true;
 	DP_TRY(dp_mem_write_text(&v->process, dp_borrow_tid(b), dp_addr_of(p->guard), name, sizeof(name), NULL));
-	DP_TRY(dp_remote_memfd(b, p->guard + ROOM, p->guard, fd));
+	DP_TRY(dp_remote_memfd(b, p->guard + ROOM, p->guard, &o, fd));
 	return dp_remote_call(b, "mprotect", SYS_mprotect, (const uint64_t[6]){p->guard, DP_PAGE, PROT_READ}, &ignored);
 }
 

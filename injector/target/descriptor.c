@@ -6,9 +6,9 @@
  * the borrowed thread makes the descriptor, duplicates it to a high free number and closes the low one, all in one script. A
  * program with one thread does not run meanwhile; one with several finds the low number taken for about two microseconds.
  *
- * A script has no variables: the kernel's results are predicted from the open descriptors. If a result differs, the script ends,
- * and the rest is done call by call. The high number lies within the table that the kernel has allocated, because growing the
- * table would make the thread wait for an RCU grace period.
+ * A script has no variables: the kernel's results are predicted from the open descriptors, also for the calls behind it that use
+ * the descriptor. If a result differs, the script ends, and the rest is done call by call. The high number lies within the table
+ * that the kernel has allocated, because growing the table would make the thread wait for an RCU grace period.
  */
 #include "injector/target/target.h"
 
@@ -80,40 +80,95 @@ static struct dp_step close_it(int64_t fd)
 	return (struct dp_step){.nr = SYS_close, .args = {(uint64_t)fd}};
 }
 
+static struct dp_error *failed(const char *name, int64_t got)
+{
+	errno = (int)-got;
+	return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+}
+
+/* Makes a call that the script did not come to. */
+static struct dp_error *make_up(struct dp_borrow *b, struct dp_step *step)
+{
+	if (!step->made)
+		DP_TRY(dp_remote_syscall(b, step->nr, step->args, &step->got));
+	step->made = true;
+	return NULL;
+}
+
 /* A result was not as predicted: does the remaining steps. */
 static struct dp_error *finish(struct dp_borrow *b, struct dp_step step[3], int64_t high, int64_t *fd)
 {
 	const int64_t low = step[0].got;
-	int64_t ignored;
 	*fd = low;
 	if (high < 0)
 		return NULL;
-	if (!step[1].made) {
+	if (!step[1].made)
 		step[1] = duplicate(low, high);
-		DP_TRY(dp_remote_syscall(b, step[1].nr, step[1].args, &step[1].got));
-	}
+	DP_TRY(make_up(b, &step[1]));
 	if (step[1].got < 0) /* the limit on descriptors is lower than the table size */
 		return NULL;
 	*fd = step[1].got;
-	if (step[2].made)
-		return NULL;
-	step[2] = close_it(low);
-	return dp_remote_syscall(b, step[2].nr, step[2].args, &ignored);
+	if (!step[2].made)
+		step[2] = close_it(low);
+	return make_up(b, &step[2]);
 }
 
-struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, const char *name, const struct dp_step *make, int64_t *fd)
+static struct dp_step with_fd(struct dp_step step, int64_t fd)
 {
-	const struct plan p = predict(dp_borrow_tid(b), dp_borrow_tid(b));
-	struct dp_step step[3] = {*make, duplicate(p.low, p.high), close_it(p.low)};
-	size_t done;
-	step[0].want = p.low;
-	*fd = -1;
-	DP_TRY(dp_remote_script(b, room, step, p.high < 0 ? 1 : 3, UINT64_MAX, &done));
-	if (!step[0].made)
-		return dp_error(DP_TAG_REMOTE, "%s in the target was interrupted", name);
-	if (step[0].got < 0) {
-		errno = (int)-step[0].got;
-		return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+	for (size_t i = 0; i < sizeof(step.args) / sizeof(*step.args); i++)
+		if (step.args[i] == DP_OPENED)
+			step.args[i] = (uint64_t)fd;
+	return step;
+}
+
+#define BEHIND_MOST 8
+struct script {
+	struct plan plan;
+	struct dp_step all[4 + BEHIND_MOST];
+	size_t n, make, behind; /* all; indices of the call that opens, and of those behind it */
+};
+
+static void write_script(struct script *s, const struct dp_opening *o)
+{
+	const int64_t fd = s->plan.high >= 0 ? s->plan.high : s->plan.low;
+	if (o->before.nr)
+		s->all[s->n++] = o->before;
+	s->make = s->n;
+	s->all[s->n] = o->make;
+	s->all[s->n++].want = s->plan.low;
+	if (s->plan.high >= 0) {
+		s->all[s->n++] = duplicate(s->plan.low, s->plan.high);
+		s->all[s->n++] = close_it(s->plan.low);
 	}
-	return finish(b, step, p.high, fd);
+	s->behind = s->n;
+	for (size_t i = 0; i < o->nbehind && i < BEHIND_MOST; i++)
+		s->all[s->n++] = with_fd(o->behind[i], fd);
+}
+
+/* The calls behind it that were made; or if another result ended the script before them, makes them now. */
+static struct dp_error *take_behind(struct dp_borrow *b, uint64_t room, const struct script *s, struct dp_opening *o, int64_t fd)
+{
+	size_t done;
+	for (size_t i = 0; i < o->nbehind; i++)
+		o->behind[i] = s->all[s->behind + i].made ? s->all[s->behind + i] : with_fd(o->behind[i], fd);
+	return o->nbehind && !o->behind[0].made ? dp_remote_script(b, room, o->behind, o->nbehind, UINT64_MAX, &done) : NULL;
+}
+
+struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, struct dp_opening *o, int64_t *fd)
+{
+	struct script s = {.plan = predict(dp_borrow_tid(b), dp_borrow_tid(b))};
+	const struct dp_step *make;
+	size_t done;
+	write_script(&s, o);
+	make = &s.all[s.make];
+	*fd = -1;
+	DP_TRY(dp_remote_script(b, room, s.all, s.n, UINT64_MAX, &done));
+	if (s.make && s.all[0].made && s.all[0].got != s.all[0].want)
+		return failed("the call before it", s.all[0].got);
+	if (!make->made)
+		return dp_error(DP_TAG_REMOTE, "%s in the target was interrupted", o->name);
+	if (make->got < 0)
+		return failed(o->name, make->got);
+	DP_TRY(finish(b, &s.all[s.make], s.plan.high, fd));
+	return take_behind(b, room, &s, o, *fd);
 }

@@ -89,13 +89,21 @@ static struct dp_error *make_private(struct dp_target *t, struct dp_borrow *b)
 {
 	struct dp_region *r = &t->in.private;
 	const struct dp_private_note note = {DP_MEMFD_NAME, r->size};
-	int64_t got;
 	DP_TRY(map_region(b, r, MAP_PRIVATE | MAP_ANONYMOUS, -1));
 	DP_TRY(dp_mem_write(&t->process, dp_addr_of(r->addr + sizeof(uint64_t)), &note, sizeof(note)));
-	DP_TRY(dp_remote_call(b, "madvise(MADV_WIPEONFORK)", SYS_madvise, (const uint64_t[6]){r->addr, r->size, MADV_WIPEONFORK},
-	                      &got));
 	r->no_core = r->size > dp_page_up(sizeof(struct dp_agent));
-	return dp_tsc_check(t, b);
+	return NULL;
+}
+
+/* In the script that makes the memfd: fork children find zeroes in the private region. Then, what the thread may do. */
+static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b)
+{
+	const struct dp_region *r = &t->in.private;
+	struct dp_step tsc = dp_tsc_step(t);
+	struct dp_opening o = {
+	        .before = {.nr = SYS_madvise, .args = {r->addr, r->size, MADV_WIPEONFORK}}, .behind = &tsc, .nbehind = 1};
+	DP_TRY(dp_remote_memfd(b, dp_script_room(&t->in), r->addr + sizeof(uint64_t), &o, &t->remote_fd));
+	return dp_tsc_check(t, b, &tsc);
 }
 
 static struct dp_error *open_here(struct dp_target *t, pid_t tid, int64_t fd, uint64_t size)
@@ -290,7 +298,7 @@ struct dp_error *dp_map_begin(struct dp_target *t, struct dp_borrow *b, uint64_t
 {
 	struct dp_error *err = make_private(t, b);
 	if (!err)
-		err = dp_remote_memfd(b, dp_script_room(&t->in), t->in.private.addr + sizeof(uint64_t), &t->remote_fd);
+		err = make_memfd(t, b);
 	if (!err)
 		err = open_here(t, dp_borrow_tid(b), t->remote_fd, file_size);
 	return err ? give_up(t, b, err) : NULL;

@@ -4,7 +4,6 @@
  * not run a memfd. One with MFD_NOEXEC_SEAL can still be mapped executable, which the setting does not restrict.
  */
 #include "injector/target/memfd.h"
-#include "injector/target/target.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -17,14 +16,15 @@
 #define MFD_EXEC 0x10U
 #endif
 
-struct dp_error *dp_remote_memfd(struct dp_borrow *b, uint64_t room, uint64_t name, int64_t *fd)
+struct dp_error *dp_remote_memfd(struct dp_borrow *b, uint64_t room, uint64_t name, struct dp_opening *o, int64_t *fd)
 {
 	static const unsigned kind[] = {MFD_EXEC, 0, MFD_NOEXEC_SEAL};
 	struct dp_error *err = NULL;
 	for (size_t i = 0; i < sizeof(kind) / sizeof(*kind); i++) {
-		const struct dp_step make = {.nr = SYS_memfd_create, .args = {name, MFD_CLOEXEC | kind[i]}};
+		o->name = "memfd_create";
+		o->make = (struct dp_step){.nr = SYS_memfd_create, .args = {name, MFD_CLOEXEC | kind[i]}};
 		dp_error_destroy(err);
-		err = dp_remote_open(b, room, "memfd_create", &make, fd);
+		err = dp_remote_open(b, room, o, fd);
 		if (!err || (err->sys != EINVAL && err->sys != EACCES))
 			break;
 	}

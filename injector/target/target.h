@@ -266,8 +266,10 @@ struct dp_error *dp_dispatch_check(struct dp_target *t) DP_MUST_CHECK;
  * the call and the action, if they do not let through what borrowed threads call, unless options.allow_seccomp.
  */
 struct dp_error *dp_filters_check(struct dp_target *t) DP_MUST_CHECK;
-/* DP_TAG_TSC if the borrowed thread must not read the time stamp counter (tsc.c). Needs the private region. */
-struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b) DP_MUST_CHECK;
+/* The call by which a thread says whether it may read the time stamp counter (tsc.c); it writes to the private region. */
+struct dp_step dp_tsc_step(const struct dp_target *t);
+/* DP_TAG_TSC if the borrowed thread, which has made that call, must not. */
+struct dp_error *dp_tsc_check(struct dp_target *t, const struct dp_borrow *b, const struct dp_step *step) DP_MUST_CHECK;
 /* Borrows a thread of the freeze. DP_TAG_SECCOMP if it has come under a filter that we may not suspend. */
 struct dp_error *dp_borrow_held(struct dp_target *t, struct dp_freeze *f, struct dp_borrow **ret) DP_MUST_CHECK;
 /* Why probes cannot be installed or removed while the threads run, or NULL if they can. */
@@ -302,8 +304,15 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
  * Makes a descriptor in the target with the call `make`, and moves it to a high number, which the program does not use. `room`:
  * as for dp_remote_script(). After an error *fd is the open descriptor, or -1.
  */
-struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, const char *name, const struct dp_step *make,
-				int64_t *fd) DP_MUST_CHECK;
+#define DP_OPENED (UINT64_C(1) << 63) /* as an argument of a call behind it: the descriptor */
+struct dp_opening {
+	const char *name;
+	struct dp_step make, before; /* before.nr 0: none. Both must succeed. */
+	/* Calls behind it, in the same script if possible. The first that does not return `want` ends them. */
+	struct dp_step *behind;
+	size_t nbehind;
+};
+struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, struct dp_opening *o, int64_t *fd) DP_MUST_CHECK;
 
 /*
  * ---- mapping.c: remote mappings

@@ -6,9 +6,10 @@
  *   the tool     writes the new contents (/proc/PID/mem copies the page), and checks everything again
  *   one thread   mremap each run over the text
  *
- * Few pages are done in a single stop. The new pages have the contents of the live ones: if a page is a private copy (with other
- * probes, another tool's changes, relocations), its contents are copied; a page that equals the file's stays the file's. If pages
- * of the new mapping are private copies from the start, the kernel has put a uprobe there; such text is not replaced.
+ * The thread runs between its two turns, so that each is short; hot text, if it is few pages, is done in a single one. The new
+ * pages have the contents of the live ones: if a page is a private copy (with other probes, another tool's changes, relocations),
+ * its contents are copied; a page that equals the file's stays the file's. If pages of the new mapping are private copies from
+ * the start, the kernel has put a uprobe there; such text is not replaced.
  *
  * If the tool dies: before the mapping exists, a note in the private region says where it will be, and of which file. mremap does
  * all or nothing. The note stays until nothing is left at `base`.
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -29,7 +31,7 @@
 #endif
 
 #define PIECES_MOST 32 /* with more, too, text is replaced as a whole */
-#define PAGES_QUICK 8  /* written while the thread is held */
+#define PAGES_QUICK 8  /* of hot text, written while the thread is held */
 #define BORROW_NS   UINT64_C(1000000000)
 #define BASE_GAP    UINT64_C(0x1000000)
 #define MAPS_MARGIN 32
@@ -193,26 +195,29 @@ static struct dp_error *put_note(const struct job *j)
 
 /* ---- new pages ------------------------------------------------------------------------------------------------------------- */
 
-struct dp_error *dp_job_open(struct job *j, int64_t *fd)
+struct dp_error *dp_job_open(struct job *j, struct dp_step *behind, size_t n, int64_t *fd)
 {
-	const struct dp_step make = {.nr = SYS_openat, .args = {(uint64_t)AT_FDCWD, PATH(j->s), DP_REPLACE_OPEN}};
-	struct dp_error *err = dp_remote_open(j->b, dp_script_room(j->s->in), "openat", &make, fd);
+	struct dp_opening o = {.name = "openat",
+	                       .make = {.nr = SYS_openat, .args = {(uint64_t)AT_FDCWD, PATH(j->s), DP_REPLACE_OPEN}},
+	                       .behind = behind,
+	                       .nbehind = n};
+	struct dp_error *err = dp_remote_open(j->b, dp_script_room(j->s->in), &o, fd);
 	j->unsure |= err && dp_borrow_lost(j->b);
 	return err ? dp_error_wrap(err, "opening %s", j->span.map->path) : NULL;
 }
 
 /* Maps the new pages of each run, then closes the descriptor. */
-static size_t write_steps(const struct job *j, int64_t fd, struct dp_step step[RUNS_MOST + 1])
+static size_t write_steps(const struct job *j, struct dp_step step[RUNS_MOST + 1])
 {
 	size_t n = 0;
 	for (; n < j->nruns; n++) {
 		const struct page_run *r = &j->run[n];
 		step[n] = (struct dp_step){.nr = SYS_mmap,
 		                           .args = {base_of(j, r->start), r->end - r->start, PROT_READ | PROT_EXEC,
-		                                    MAP_PRIVATE | MAP_FIXED_NOREPLACE, (uint64_t)fd, offset_of(j, r->start)},
+		                                    MAP_PRIVATE | MAP_FIXED_NOREPLACE, DP_OPENED, offset_of(j, r->start)},
 		                           .want = (int64_t)base_of(j, r->start)};
 	}
-	step[n++] = (struct dp_step){.nr = SYS_close, .args = {(uint64_t)fd}};
+	step[n++] = (struct dp_step){.nr = SYS_close, .args = {DP_OPENED}};
 	return n;
 }
 
@@ -228,46 +233,52 @@ static struct dp_error *take_mapped(struct job *j, size_t i, const struct dp_ste
 	return dp_error_sys(DP_TAG_REMOTE, "mmap in the target, for text of %s", j->span.map->path);
 }
 
-/* Closes the descriptor if a failed step left it open. Checks its file first, because the program may have closed it itself. */
-static void close_there(struct job *j, int64_t fd, const struct dp_replace_note *note)
+/* The inode that the target finds by the module's path. */
+static uint64_t inode_of(const struct job *j)
 {
+	char path[64 + DP_REPLACE_PATH_MAX];
+	struct stat st;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/root%s", j->s->t->process.pid, j->s->t->process.alive, j->span.map->path);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* Closes the descriptor if a failed step left it open. Checks its file first, because the program may have closed it itself. */
+static void close_there(struct job *j, int64_t fd)
+{
+	const struct dp_replace_note note = {.inode = inode_of(j)};
 	char name[24];
 	int64_t ignored;
 	snprintf(name, sizeof(name), "%lld", (long long)fd);
 	struct dp_error *err = dp_job_take_thread(j); /* the one that opened it may have resumed on its own */
-	if (!err && dp_replace_is_file(j->s->t, dp_borrow_tid(j->b), name, note))
+	if (!err && dp_replace_is_file(j->s->t, dp_borrow_tid(j->b), name, &note))
 		err = dp_job_call(j, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored);
 	j->unsure |= err != NULL; /* then the note leads the next tool to it */
 	dp_error_destroy(err);
 }
 
-static struct dp_error *map_runs(struct job *j, int64_t fd)
+static struct dp_error *map_runs(struct job *j)
 {
 	struct dp_step step[RUNS_MOST + 1];
-	struct dp_replace_note note = {0};
-	char name[24];
-	const size_t n = write_steps(j, fd, step);
-	snprintf(name, sizeof(name), "%lld", (long long)fd);
-	note.inode = dp_replace_inode(j->s->t, dp_borrow_tid(j->b), name);
-	struct dp_error *err = dp_job_script(j, step, n);
+	const size_t n = write_steps(j, step);
+	int64_t fd = -1;
+	DP_TRY(dp_job_open(j, step, n, &fd));
+	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_mapped(j, i, &step[i]);
 	if (!step[n - 1].made)
-		close_there(j, fd, &note);
+		close_there(j, fd);
 	return err;
 }
 
 static struct dp_error *make_pages(struct job *j)
 {
-	int64_t fd = -1;
 	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
 	if (!j->f)
 		DP_TRY(dp_replace_sweep(j->s->t, j->s->in));
 	DP_TRY(put_note(j));
 	DP_TRY(dp_job_take_thread(j));
 	DP_TRY(dp_stopped_holds(j->s->t, j->s->in));
-	DP_TRY(dp_job_open(j, &fd));
-	return map_runs(j, fd);
+	return map_runs(j);
 }
 
 static struct dp_error *put_page(struct job *j, uint64_t at, const uint8_t *want)
@@ -372,7 +383,7 @@ static size_t pages_to_look_at(const struct job *j)
 static struct dp_error *replace(struct job *j)
 {
 	DP_TRY(make_pages(j));
-	if (pages_to_look_at(j) > PAGES_QUICK)
+	if ((!j->f && !j->s->hot) || pages_to_look_at(j) > PAGES_QUICK)
 		DP_TRY(dp_job_give_thread(j, NULL));
 	for (size_t i = 0; i < j->nruns; i++)
 		DP_TRY(fill_run(j, &j->run[i]));

@@ -41,8 +41,8 @@ static inline uint64_t offset_of(const struct job *j, uint64_t addr)
 struct dp_error *dp_job_take_thread(struct job *j) DP_MUST_CHECK;
 struct dp_error *dp_job_call(struct job *j, const char *name, long nr, const uint64_t args[6], int64_t *ret) DP_MUST_CHECK;
 struct dp_error *dp_job_script(struct job *j, struct dp_step *step, size_t n) DP_MUST_CHECK;
-/* Opens the module's file in the target. */
-struct dp_error *dp_job_open(struct job *j, int64_t *fd) DP_MUST_CHECK;
+/* Opens the module's file in the target, and makes the n calls `behind` with it (dp_remote_open()). */
+struct dp_error *dp_job_open(struct job *j, struct dp_step *behind, size_t n, int64_t *fd) DP_MUST_CHECK;
 struct dp_error *dp_job_changed(const struct job *j);
 /* Returns the thread. If `err` is set, it is returned unchanged. */
 struct dp_error *dp_job_give_thread(struct job *j, struct dp_error *err) DP_MUST_CHECK;

@@ -25,7 +25,7 @@ static void mark(const struct dp_replace *s, const struct page_run *r)
 static struct dp_error *map_again(struct job *j, const struct page_run *r)
 {
 	int64_t fd = -1, got = 0;
-	DP_TRY(dp_job_open(j, &fd));
+	DP_TRY(dp_job_open(j, NULL, 0, &fd));
 	struct dp_error *err = dp_job_call(j, "mmap", SYS_mmap,
 	                                   (const uint64_t[6]){r->start, r->end - r->start, PROT_READ | PROT_EXEC,
 	                                                       MAP_PRIVATE | MAP_FIXED, (uint64_t)fd, offset_of(j, r->start)},

@@ -11,13 +11,21 @@
 #include <linux/prctl.h>
 #include <sys/syscall.h>
 
-struct dp_error *dp_tsc_check(struct dp_target *t, struct dp_borrow *b)
+static uint64_t answer_at(const struct dp_target *t)
 {
-	const uint64_t at = dp_script_room(&t->in) + sizeof(uint64_t); /* the first word says whether it is in use */
-	int64_t got = 0;
+	return dp_script_room(&t->in) + DP_SCRIPT_ROOM - sizeof(uint64_t); /* behind every script's table */
+}
+
+struct dp_step dp_tsc_step(const struct dp_target *t)
+{
+	return (struct dp_step){.nr = SYS_prctl, .args = {PR_GET_TSC, answer_at(t)}};
+}
+
+struct dp_error *dp_tsc_check(struct dp_target *t, const struct dp_borrow *b, const struct dp_step *step)
+{
 	int is = PR_TSC_ENABLE;
-	DP_TRY(dp_remote_syscall(b, SYS_prctl, (const uint64_t[6]){PR_GET_TSC, at}, &got));
-	if (got || dp_mem_read(&t->process, dp_addr_of(at), &is, sizeof(is)) != sizeof(is) || is != PR_TSC_SIGSEGV)
+	if (!step->made || step->got || dp_mem_read(&t->process, dp_addr_of(answer_at(t)), &is, sizeof(is)) != sizeof(is) ||
+	    is != PR_TSC_SIGSEGV)
 		return NULL;
 	return dp_error(DP_TAG_TSC,
 	                "thread %d of process %d (%s) cannot read the time stamp counter (PR_SET_TSC), which probes need",
