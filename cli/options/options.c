@@ -44,14 +44,6 @@ static const struct dp_option_row *row_of(enum dp_verb verb, int code)
 	return NULL;
 }
 
-static struct dp_error *unknown(enum dp_verb verb, const char *word)
-{
-	if (verb == DP_VERB_RUN)
-		return dp_error(DP_TAG_USAGE, "unknown option %s; see dynprobe --help", word);
-	return dp_error(DP_TAG_USAGE, "dynprobe %s has no option %s; see dynprobe %s --help", dp_verb_word(verb), word,
-	                dp_verb_word(verb));
-}
-
 static bool is_number(const char *word)
 {
 	return word && *word && !word[strspn(word, "0123456789")];
@@ -70,7 +62,7 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 		if (code == ':')
 			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
 		if (!row)
-			return unknown(p->verb, argv[optind - 1]);
+			return dp_option_unknown(p->verb, argv[optind - 1]);
 		/* getopt takes an optional argument only after '='. Users type a blank: a number is no command, so take it. */
 		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
 			optarg = argv[optind++];
@@ -83,16 +75,20 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 }
 
 /* After the options: the command to start, or the names of probes. */
-static struct dp_error *take_rest(struct dp_parser *p, char **rest)
+static struct dp_error *take_rest(struct dp_parser *p, char **argv, int at)
 {
+	char **rest = argv + at;
+	const bool dashes = at > 1 && !strcmp(argv[at - 1], "--");
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
 	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
 	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE || p->verb == DP_VERB_VIEW;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;
-	if (p->verb != DP_VERB_RUN && !names)
-		return dp_error(DP_TAG_USAGE, "unexpected argument '%s'; see dynprobe %s --help", *rest, dp_verb_word(p->verb));
+	if (p->verb == DP_VERB_RUN && at == 1)
+		return dp_command_unknown(*rest);
+	if (!names && (p->verb != DP_VERB_RUN || (p->o.trace.npids && !dashes && !p->o.trace.command)))
+		return dp_word_unexpected(p->verb, *rest);
 	if (p->o.trace.command)
 		return dp_error(DP_TAG_USAGE, "two commands: one with -c, and '%s' after the options", *rest);
 	while (rest[n])
@@ -149,7 +145,7 @@ static void round_ring(size_t *size)
 static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 {
 	DP_TRY(walk(p, argc, argv));
-	DP_TRY(take_rest(p, argv + optind));
+	DP_TRY(take_rest(p, argv, optind));
 	DP_TRY(take_contexts(p));
 	p->probes.snapshot = p->o.trace.snapshots.on;
 	DP_TRY(dp_args_finish(&p->probes));

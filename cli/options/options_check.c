@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SHOWN 8u /* pids in a message */
 
@@ -221,13 +222,29 @@ static struct dp_error *check_one(enum dp_verb verb, const struct dp_options *o)
 	return err;
 }
 
+static bool is_pid(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789,")] && access(word, F_OK);
+}
+
+/* list PID, as for snapshot. */
+static struct dp_error *take_pid(struct dp_options *o)
+{
+	if (!o->nnames || o->trace.npids || !is_pid(o->name[0]))
+		return NULL;
+	DP_TRY(dp_pids_add(&o->trace, o->name[0]));
+	free(o->name[0]);
+	memmove(o->name, o->name + 1, o->nnames-- * sizeof(*o->name));
+	return NULL;
+}
+
 static struct dp_error *check_list(const struct dp_options *o)
 {
 	const size_t most = o->trace.npids ? 1 : 2;
 	if (!o->trace.npids && !o->nnames)
-		return dp_error(DP_TAG_USAGE, "which process or file? Give --pid PID or an ELF file; see dynprobe list --help");
+		return dp_error(DP_TAG_USAGE, "which process or file? dynprobe list PID|FILE [GLOB]; see dynprobe list --help");
 	if (o->nnames > most)
-		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe list [--pid PID | FILE] [GLOB]; quote patterns",
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe list PID|FILE [GLOB]; quote patterns",
 		                o->name[most]);
 	return NULL;
 }
@@ -269,6 +286,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_REMOVE:
 		return check_names(verb, o);
 	case DP_VERB_LIST:
+		DP_TRY(take_pid(o));
 		DP_TRY(check_one(verb, o));
 		return check_list(o);
 	case DP_VERB_STUBS:

@@ -35,7 +35,7 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                             "Removes resident probes. NAME may be a pattern such as 'm*'; quote it.\n"},
         [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "remove all probes", "Removes all resident probes of a process.\n"},
         [DP_VERB_LIST] =
-                {"list", "list [--pid PID | FILE] [GLOB] [-v] [-f text|json]", "list functions, and where probes fit in them",
+                {"list", "list PID|FILE [GLOB] [-v] [-f text|json]", "list functions, and where probes fit in them",
                  "Lists functions: address, size, and the SPEC that --function takes. FILE is an executable or library, which "
                  "need not\n"
                  "run; its addresses are then those of the file. GLOB is [MODULE!]SYMBOL with *, ? and [abc]; quote it. With -v\n"

@@ -84,6 +84,11 @@ struct dp_error *dp_report_check(const struct dp_options *o) DP_MUST_CHECK;
 /* options_profile.c: what --profile excludes. */
 struct dp_error *dp_profile_check(struct dp_options *o) DP_MUST_CHECK;
 
+/* help/nearest.c: words that mean nothing, and what was probably meant. */
+struct dp_error *dp_option_unknown(enum dp_verb verb, const char *word) DP_MUST_CHECK;
+struct dp_error *dp_command_unknown(const char *word) DP_MUST_CHECK;
+struct dp_error *dp_word_unexpected(enum dp_verb verb, const char *word) DP_MUST_CHECK;
+
 /* Refuses options that exclude each other; fills in implied ones. */
 struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 

@@ -10,6 +10,7 @@ struct splitter {
 	const char *at;
 	struct dp_buf word;
 	bool in_word;
+	bool quoted; /* a part of the word is */
 	char **words;
 	size_t n;
 };
@@ -28,8 +29,29 @@ static bool push_word(struct splitter *s)
 	s->words[s->n] = strdup(dp_buf_str(&s->word));
 	s->words[s->n + 1] = NULL;
 	dp_buf_fini(&s->word);
-	s->in_word = false;
+	s->in_word = s->quoted = false;
 	return s->words[s->n++] != NULL;
+}
+
+/* What a shell would not pass on to the program: | && ; > >out 2>&1 and so on, as words of their own. */
+static bool is_for_a_shell(const char *word)
+{
+	const char *at = word + strspn(word, "0123456789");
+	if (*at == '<' || *at == '>')
+		return true;
+	return *word && !word[strspn(word, "|&;")];
+}
+
+static struct dp_error *end_word(struct splitter *s)
+{
+	const char *word = dp_buf_str(&s->word);
+	if (!s->quoted && is_for_a_shell(word))
+		return dp_error(DP_TAG_USAGE,
+		                "the command has '%s', which only a shell understands, and dynprobe starts the program itself: "
+		                "-c \"sh -c '...'\" starts a shell (its programs are probed with --follow, as root); if it is an "
+		                "argument, quote it",
+		                word);
+	return push_word(s) ? NULL : dp_error_nomem();
 }
 
 static struct dp_error *single_quoted(struct splitter *s)
@@ -59,6 +81,7 @@ static struct dp_error *one_char(struct splitter *s)
 {
 	const char c = *s->at++;
 	s->in_word = true;
+	s->quoted |= strchr("'\"\\", c) != NULL;
 	if (c == '\'')
 		return single_quoted(s);
 	if (c == '"')
@@ -78,11 +101,11 @@ static struct dp_error *split(struct splitter *s)
 			continue;
 		}
 		s->at++;
-		if (s->in_word && !push_word(s))
-			return dp_error_nomem();
+		if (s->in_word)
+			DP_TRY(end_word(s));
 	}
-	if (s->in_word && !push_word(s))
-		return dp_error_nomem();
+	if (s->in_word)
+		DP_TRY(end_word(s));
 	if (!s->n)
 		return dp_error(DP_TAG_USAGE, "the command is empty");
 	return NULL;

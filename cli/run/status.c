@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define GRACE_MS 300 /* most commands end by themselves at the end of a run */
+
 static bool is_refused(const struct dp_trace *t, size_t k, size_t i)
 {
 	const struct dp_place *p = &t->run.session[k]->place[i];
@@ -59,12 +61,22 @@ static int die_like(int sig)
 	return 128 + sig;
 }
 
+/* The run has ended, but its command may go on for hours: says what dynprobe is waiting for. */
+static void note_wait(const struct dp_trace *t, const struct dp_target *target)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(target), .events = POLLIN};
+	if (!t->options->quiet && poll(&end, 1, GRACE_MS) == 0)
+		fprintf(stderr, "dynprobe: %s (%d) runs on without probes; dynprobe waits until it exits\n",
+		        dp_target_comm(target), dp_target_pid(target));
+}
+
 int dp_status_wait(struct dp_trace *t, int own)
 {
 	struct dp_target *target = t->run.session[0]->target;
 	struct pollfd p[2] = {{.fd = dp_target_exit_fd(target), .events = POLLIN}, {.fd = t->signal_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
 	int status = 0;
+	note_wait(t, target);
 	while (!dp_target_exit_status(target, &status)) {
 		poll(p, 2, p[0].fd >= 0 ? 1000 : 10);
 		/* The probes are removed; another signal ends the wait, and the command goes on. */
