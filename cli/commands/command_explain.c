@@ -46,7 +46,7 @@ static void suggest(const char *word, struct dp_buf *to)
 	for (int i = 0; i < DP_TAG_COUNT && none && s.n < DP_SUGGESTIONS; i++) {
 		const char *name = dp_tag_name((enum dp_tag)i) + strlen("DP-");
 		if (strstr(name, wanted))
-			s.best[s.n++] = (struct dp_suggestion){name, strlen(name), 1};
+			s.best[s.n++] = (struct dp_suggestion){.name = name, .len = strlen(name)};
 	}
 	for (size_t i = 0; i < s.n; i++) {
 		s.best[i].name -= strlen("DP-");

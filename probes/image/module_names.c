@@ -19,6 +19,17 @@ static bool is_soname_of(const char *typed, const char *name)
 	return strstr(typed, ".so") && !strncmp(typed, name, n) && name[n] == '.';
 }
 
+/* Or they leave out what follows the name: libc means libc.so.6 (of older glibc: libc-2.31.so), libssl means libssl.so.3. */
+static bool is_library_of(const char *typed, const char *name)
+{
+	const size_t n = strlen(typed);
+	if (strncmp(typed, "lib", 3) != 0 || strncmp(typed, name, n) != 0)
+		return false;
+	const size_t version = name[n] == '-' ? 1 + strspn(name + n + 1, "0123456789.") : 0;
+	const char *rest = version > 1 ? name + n + version - 1 : name + n;
+	return !strncmp(rest, ".so", 3) && (!rest[3] || rest[3] == '.');
+}
+
 /* a.out is DTrace's name for the executable. */
 static bool is_called(const struct dp_module *m, const char *name)
 {
@@ -30,7 +41,7 @@ static bool is_called(const struct dp_module *m, const char *name)
 
 static bool is_named(const char *typed, const char *name, const char *path)
 {
-	return !strcmp(typed, name) || !strcmp(typed, path) || is_soname_of(typed, name);
+	return !strcmp(typed, name) || !strcmp(typed, path) || is_soname_of(typed, name) || is_library_of(typed, name);
 }
 
 static bool fits_pattern(const char *typed, const char *name, const char *path)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/path.h"
+#include "probes/debug/debug.h"
 #include "probes/point/candidates.h"
 #include "probes/point/suggest.h"
 
@@ -28,6 +30,44 @@ static bool unique(const struct dp_candidates *c, size_t at, bool *same_module)
 	return alone;
 }
 
+/* The source file that the function was compiled from, if debug information says; valid as long as the module. */
+static const char *source_of(const struct dp_candidate *one)
+{
+	struct dp_debug *debug;
+	Dwarf_Die unit;
+	struct dp_error *err = one->module->elf ? dp_module_debug(one->module, &debug) : dp_module_failure(one->module);
+	const bool known =
+	        !err && dp_debug_unit_at(debug, dp_module_addr(one->module, one->symbol->value).v - (uint64_t)debug->bias, &unit);
+	dp_error_destroy(err);
+	return known ? dwarf_diename(&unit) : NULL;
+}
+
+/* As little of the path as tells it from the other candidates'; NULL: nothing does. */
+static const char *file_of(const struct dp_candidates *c, size_t at)
+{
+	const char *path = source_of(&c->item[at]);
+	const char *last = path ? dp_path_last(path) : NULL;
+	for (size_t i = 0; i < c->n && i < SHOWN && path; i++) {
+		const char *other = i == at ? NULL : source_of(&c->item[i]);
+		if (other && !strcmp(other, path))
+			return NULL;
+		if (other && !strcmp(dp_path_last(other), last))
+			last = path;
+	}
+	return last;
+}
+
+static void print_same_module(const struct dp_candidates *c, size_t at, const char *symbol, struct dp_buf *text)
+{
+	const struct dp_candidate *one = &c->item[at];
+	const unsigned long long vaddr = one->symbol->value, addr = dp_module_addr(one->module, vaddr).v;
+	const char *file = file_of(c, at);
+	if (file)
+		dp_buf_printf(text, "\n  %s!%s@%s (at 0x%llx)", one->module->name, symbol, file, addr);
+	else
+		dp_buf_printf(text, "\n  %s!0x%llx (%s at 0x%llx)", one->module->name, vaddr, symbol, addr);
+}
+
 struct dp_error *dp_candidates_ambiguous(const struct dp_candidates *c, const struct dp_spec *spec)
 {
 	struct dp_buf text;
@@ -35,14 +75,16 @@ struct dp_error *dp_candidates_ambiguous(const struct dp_candidates *c, const st
 	dp_buf_printf(&text, "'%s' names %zu functions; give one of these instead:", spec->text, c->n);
 	for (size_t i = 0; i < c->n && i < SHOWN; i++) {
 		const struct dp_candidate *one = &c->item[i];
-		unsigned long long vaddr = one->symbol->value, addr = dp_module_addr(one->module, vaddr).v;
+		const unsigned long long addr = dp_module_addr(one->module, one->symbol->value).v;
 		bool same_module;
 		if (unique(c, i, &same_module))
 			dp_buf_printf(&text, "\n  %s!%s (at 0x%llx)", one->module->name, spec->symbol, addr);
 		else if (same_module)
-			dp_buf_printf(&text, "\n  %s!0x%llx (%s at 0x%llx)", one->module->name, vaddr, spec->symbol, addr);
+			print_same_module(c, i, spec->symbol, &text);
 		else
 			dp_buf_printf(&text, "\n  0x%llx (%s!%s)", addr, one->module->path, spec->symbol);
+		if (dp_candidate_replaces_libc(c, i))
+			dp_buf_printf(&text, ", which the program uses");
 	}
 	if (c->n > SHOWN)
 		dp_buf_printf(&text, "\n  and %zu more", c->n - SHOWN);
@@ -53,7 +95,7 @@ static void offer_all(struct dp_suggest *suggest, const struct dp_symbols *symbo
 {
 	for (size_t i = 0; i < symbols->n; i++)
 		if (symbols->symbol[i].code)
-			dp_suggest_offer(suggest, symbols->symbol[i].name, symbols->symbol[i].len);
+			dp_suggest_offer_part(suggest, symbols->symbol[i].name, symbols->symbol[i].len);
 }
 
 /* Mentions modules that could not be searched: they may have the symbol. */
@@ -83,6 +125,7 @@ struct dp_error *dp_candidates_unknown(const struct dp_candidates *c, struct dp_
 		struct dp_module *m = image->module[i];
 		if (!dp_module_matches(m, spec->module))
 			continue;
+		suggest.within = m->executable && !spec->module ? NULL : m->name;
 		offer_all(&suggest, dp_module_own_symbols(m));
 		offer_all(&suggest, dp_module_debug_symbols(m));
 	}

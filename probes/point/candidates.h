@@ -27,6 +27,9 @@ uint64_t dp_symbol_size(struct dp_module *m, const struct dp_symbol *s);
 void dp_candidates_add(struct dp_candidates *c, struct dp_module *m, bool debug, const struct dp_symbol_name *name);
 void dp_candidates_fini(struct dp_candidates *c);
 
+/* interposed.c: is it the allocator that the program uses in place of libc's, which is among the candidates? */
+bool dp_candidate_replaces_libc(const struct dp_candidates *c, size_t at);
+
 /* candidate_errors.c */
 struct dp_error *dp_candidates_ambiguous(const struct dp_candidates *c, const struct dp_spec *spec) DP_MUST_CHECK;
 struct dp_error *dp_candidates_unknown(const struct dp_candidates *c, struct dp_image *image,

@@ -20,6 +20,11 @@ struct dp_site {
  * the spec, which must live as long as the site.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+/*
+ * interposed.c: the module whose function of that name (malloc, free, ...) the program calls in place of that of `m`, which is
+ * libc; or NULL.
+ */
+struct dp_module *dp_image_interposer(struct dp_image *image, const struct dp_module *m, const char *name);
 /* True if the image has a module that the spec means. A spec without a module matches any. */
 bool dp_image_has_module(const struct dp_image *image, const struct dp_spec *spec);
 

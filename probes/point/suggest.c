@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/point/suggest.h"
 
+#include <limits.h>
 #include <string.h>
 
-#define LONGEST  127
-#define MAX_WORK (100ULL * 1000 * 1000) /* character comparisons, about a tenth of a second */
+#define LONGEST    127
+#define PART_LEAST 4                      /* letters of a name that say which one is meant */
+#define MAX_WORK   (100ULL * 1000 * 1000) /* character comparisons, about a tenth of a second */
 
 void dp_suggest_init(struct dp_suggest *s, const char *wanted, size_t len)
 {
@@ -64,28 +66,63 @@ static void insert(struct dp_suggest *s, struct dp_suggestion found)
 	s->best[at] = found;
 }
 
+/* UINT_MAX: too far apart. */
+static unsigned near(struct dp_suggest *s, const char *name, size_t len)
+{
+	const size_t apart = len > s->len ? len - s->len : s->len - len;
+	if (apart > s->limit || len > LONGEST || s->len > LONGEST || s->work > MAX_WORK)
+		return UINT_MAX;
+	const unsigned d = distance(s, name, len);
+	return d <= s->limit && d < s->len ? d : UINT_MAX;
+}
+
 void dp_suggest_offer(struct dp_suggest *s, const char *name, size_t len)
 {
-	if (is_part(s, name, len)) {
-		insert(s, (struct dp_suggestion){name, len, 1});
+	const unsigned d = is_part(s, name, len) ? 1 : near(s, name, len);
+	if (d != UINT_MAX)
+		insert(s, (struct dp_suggestion){name, len, s->within, d});
+}
+
+/* Does the word begin or end at `at`? Words of a name are parted by '_'. */
+static bool is_edge(const char *name, size_t len, size_t at)
+{
+	return !at || at == len || name[at] == '_' || name[at - 1] == '_';
+}
+
+static bool is_within(const struct dp_suggest *s, const char *name, size_t len)
+{
+	const char *at = s->len >= PART_LEAST && len > s->len ? memmem(name, len, s->wanted, s->len) : NULL;
+	return at && is_edge(name, len, (size_t)(at - name)) && is_edge(name, len, (size_t)(at - name) + s->len);
+}
+
+/* Of a name that begins with a word for its program (ngx_, sqlite3_), that word may be missing. */
+static unsigned near_without_first_word(struct dp_suggest *s, const char *name, size_t len)
+{
+	const char *rest = s->len >= PART_LEAST ? memchr(name, '_', len) : NULL;
+	return rest ? near(s, rest + 1, len - (size_t)(rest + 1 - name)) : UINT_MAX;
+}
+
+/* As good as a name with two misspelled letters. */
+void dp_suggest_offer_part(struct dp_suggest *s, const char *name, size_t len)
+{
+	const size_t before = s->n;
+	dp_suggest_offer(s, name, len);
+	if (s->n != before)
 		return;
-	}
-	size_t apart = len > s->len ? len - s->len : s->len - len;
-	if (apart > s->limit || len > LONGEST || s->len > LONGEST || s->work > MAX_WORK)
-		return;
-	unsigned d = distance(s, name, len);
-	if (d <= s->limit && d < s->len)
-		insert(s, (struct dp_suggestion){name, len, d});
+	const unsigned d = is_within(s, name, len) ? 0 : near_without_first_word(s, name, len);
+	if (d != UINT_MAX)
+		insert(s, (struct dp_suggestion){name, len, s->within, 2 + d});
 }
 
 void dp_suggest_print(const struct dp_suggest *s, struct dp_buf *to)
 {
 	for (size_t i = 0; i < s->n; i++)
-		dp_buf_printf(to, "%s%.*s",
+		dp_buf_printf(to, "%s%s%s%.*s",
 		              i == 0         ? "; did you mean "
 		              : i + 1 < s->n ? ", "
 		                             : " or ",
-		              (int)s->best[i].len, s->best[i].name);
+		              s->best[i].within ? s->best[i].within : "", s->best[i].within ? "!" : "", (int)s->best[i].len,
+		              s->best[i].name);
 	if (s->n)
 		dp_buf_printf(to, "?");
 }

@@ -96,6 +96,21 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 	return NULL;
 }
 
+/* A probe on an allocator that the program does not use looks like one whose code never runs. */
+static void warn_of_allocators(const struct dp_session *s)
+{
+	struct dp_image *image = dp_target_image(s->target);
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		const struct dp_spec *spec = &s->trace->probe[i].spec;
+		const bool here = spec->symbol && s->place[i].addr;
+		const struct dp_module *m = here ? dp_image_module_at(image, dp_addr_of(s->place[i].addr)) : NULL;
+		const struct dp_module *used = m ? dp_image_interposer(image, m, spec->symbol) : NULL;
+		if (used)
+			dp_trace_log(s->trace, DP_LOG_WARNING, "%s may never hit: the program has an allocator of its own, %s!%s",
+			             spec->text, dp_module_name(used), spec->symbol);
+	}
+}
+
 struct dp_error *dp_session_resolve(struct dp_session *s)
 {
 	struct dp_code_view *view = NULL;
@@ -103,6 +118,8 @@ struct dp_error *dp_session_resolve(struct dp_session *s)
 	DP_TRY(dp_code_view_create(dp_target_image(s->target), &view));
 	struct dp_error *err = resolve_all(s, view);
 	dp_code_view_destroy(view);
+	if (!err)
+		warn_of_allocators(s);
 	return err || !s->trace->pending ? err : dp_pending_begin(s);
 }
 

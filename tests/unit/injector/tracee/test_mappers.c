@@ -38,7 +38,8 @@ Test(mappers, names_sonames_patterns_and_paths)
 	cr_expect_eq(is("libc.s[o].6"), DP_MAPPER_YES);
 	cr_expect_eq(is("/*/libc.so.6"), DP_MAPPER_YES);
 	cr_expect_eq(is(NULL), DP_MAPPER_YES, "any program");
-	cr_expect_eq(is("libc"), DP_MAPPER_NO);
+	cr_expect_eq(is("libc"), DP_MAPPER_YES);
+	cr_expect_eq(is("lib"), DP_MAPPER_NO);
 	cr_expect_eq(is("libc.so.66"), DP_MAPPER_NO);
 	cr_expect_eq(is("no-such-library.so"), DP_MAPPER_NO);
 	cr_expect_eq(is("/none/libc.so.6"), DP_MAPPER_NO);
@@ -113,6 +114,10 @@ Test(mappers, paths_of_modules)
 	cr_expect(dp_module_path_matches("/usr/lib/libssl.so.3", "/usr/*/libssl.so.3"));
 	cr_expect(dp_module_path_matches("/usr/lib/libssl.so.3", "/usr/lib/libssl.so.3"));
 	cr_expect_not(dp_module_path_matches("/usr/lib/libssl.so.3", "/lib/libssl.so.3"));
-	cr_expect_not(dp_module_path_matches("/usr/lib/libssl.so.3", "libssl"));
+	cr_expect(dp_module_path_matches("/usr/lib/libssl.so.3", "libssl"));
+	cr_expect(dp_module_path_matches("/usr/lib/libc-2.31.so", "libc"));
+	cr_expect_not(dp_module_path_matches("/usr/lib/libc-client.so.2007e", "libc"));
+	cr_expect_not(dp_module_path_matches("/usr/lib/libcrypto.so.3", "libc"));
+	cr_expect_not(dp_module_path_matches("/usr/lib/ssl.so.3", "ssl"));
 	cr_expect_not(dp_module_path_matches("/usr/lib/libssl.so.30", "libssl.so.3"));
 }

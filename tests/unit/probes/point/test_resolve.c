@@ -72,7 +72,7 @@ Test(resolve, AMBIGUOUS_copies_of_one_library_are_told_apart_by_address)
 Test(resolve, NO_SYMBOL_offers_near_names)
 {
 	struct dp_image *image = two_libraries();
-	refused(image, "only_b_heer", DP_TAG_NO_SYMBOL, "did you mean only_b_here?");
+	refused(image, "only_b_heer", DP_TAG_NO_SYMBOL, "did you mean libb.so.2!only_b_here?");
 	refused(image, "comon", DP_TAG_NO_SYMBOL, "did you mean common?");
 	refused(image, "liba*!only_b_here", DP_TAG_NO_SYMBOL, "in liba*");
 	struct dp_site site;
