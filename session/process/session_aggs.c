@@ -7,8 +7,8 @@
 #include "session/process/session_trap.h"
 
 #include "agent/abi.h"
-#include "session/process/session_scope.h"
 #include "probes/expr/scope/scope.h"
+#include "session/process/session_scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -334,25 +334,37 @@ static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_ag
 	return NULL;
 }
 
+static struct dp_error *check_one(struct dp_session *s, size_t i)
+{
+	struct dp_agg answer = {0};
+	struct dp_error *err = make_answer(s, i, &answer);
+	drop_answer(&answer);
+	if (!err || err->tag == DP_TAG_SECCOMP)
+		return dp_error_destroy(err);
+	return dp_error_wrap(err, "probe '%s' in %d (%s)", s->trace->probe[i].spec.text, dp_target_pid(s->target),
+	                     dp_target_comm(s->target));
+}
+
+/* Some of a pattern's functions may lack a variable: they are refused later, alone. */
 struct dp_error *dp_session_aggs_check(struct dp_session *s)
 {
+	struct dp_error *first = NULL;
+	size_t good = 0;
 	for (size_t i = 0; s->trace->asked.what && i < s->trace->nprobes; i++) {
 		const struct dp_probe *p = &s->trace->probe[i];
-		struct dp_agg answer = {0};
 		if (s->place[i].refused || s->place[i].pending || p->reserved)
 			continue;
-		struct dp_error *err = make_answer(s, i, &answer);
-		drop_answer(&answer);
-		if (err && err->tag != DP_TAG_SECCOMP)
-			return dp_error_wrap(err, "probe '%s' in %d (%s)", p->spec.text, dp_target_pid(s->target),
-			                     dp_target_comm(s->target));
-		dp_error_destroy(err);
+		struct dp_error *err = check_one(s, i);
+		good += !err;
+		dp_error_destroy(first || !err ? err : dp_take(first, err));
+		if (first && !p->selected)
+			return first;
 	}
-	return NULL;
+	return good ? dp_error_destroy(first) : first;
 }
 
 struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
-                                            struct dp_request *request)
+                                         struct dp_request *request)
 {
 	struct dp_session_aggs *a = s->answers;
 	if (!a)

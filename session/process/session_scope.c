@@ -103,6 +103,41 @@ static void warn(const struct dp_session *s, const struct dp_probe *p, const str
 		}
 }
 
+static bool has_context(const struct dp_typed *typed, const char *context)
+{
+	for (size_t i = 0; i < typed->ncontexts; i++)
+		if (!strcmp(typed->context[i], context))
+			return true;
+	return false;
+}
+
+/* One -t may be for the entry and the returns of a function: then the entry goes without. */
+static bool is_for_a_return_too(const struct dp_session *s, const char *context)
+{
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		if ((s->trace->probe[i].leaves || s->trace->typed[i].call.exit) && has_context(&s->trace->typed[i], context))
+			return true;
+	return false;
+}
+
+/* A value that the probe can never have is a mistake, not a field without a value. */
+static struct dp_error *check_results(const struct dp_session *s, size_t probe)
+{
+	const struct dp_fields *fields = &s->place[probe].fields;
+	const struct dp_typed *typed = &s->trace->typed[probe];
+	const struct dp_spec *spec = &s->trace->probe[probe].spec;
+	for (size_t i = 0; i < fields->n; i++) {
+		const struct dp_field *f = &fields->field[i];
+		const char *label = f->label ? f->label : f->name;
+		if (f->source != DP_SRC_NONE || !dp_absent_before_return(f->absent) || !has_context(typed, label) ||
+		    is_for_a_return_too(s, label))
+			continue;
+		return dp_error(DP_TAG_NO_VALUE, "-t %s at '%s': %s; for this function: --return '%s' -t %s", label, spec->text,
+		                f->absent, spec->symbol ? spec->symbol : "FUNCTION", label);
+	}
+	return NULL;
+}
+
 static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_scope *scope)
 {
 	const struct dp_typed *typed = &s->trace->typed[i];
@@ -110,6 +145,7 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	struct dp_place *place = &s->place[i];
 	DP_TRY(make_fields(scope, typed, &place->fields));
 	place->bound_fields = true;
+	DP_TRY(check_results(s, i));
 	if (!p->bound) {
 		struct dp_fields layout = {0};
 		DP_TRY(make_fields(scope, typed, &layout));

@@ -101,10 +101,10 @@ static struct dp_error *expand(struct dp_run *run)
 
 static struct dp_error *resolve_one(struct dp_run *run, struct dp_session *s)
 {
+	(void)run;
 	DP_TRY(dp_session_resolve(s));
 	DP_TRY(dp_session_scope(s));
-	/* Elsewhere a typo leaves no probe to install, which ends the run. Here that could be this process's own trouble. */
-	return dp_trace_awaits(run->trace) ? dp_session_aggs_check(s) : NULL;
+	return dp_session_aggs_check(s);
 }
 
 static struct dp_error *resolve_once(struct dp_run *run)

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAPS_TRIES 200
 
@@ -264,6 +265,8 @@ static struct dp_error *check(pid_t pid, bool allow_seccomp, bool traced, struct
 {
 	struct dp_process p = {0};
 	DP_TRY(find_group(pid, &p));
+	if (p.pid == getpid())
+		return dp_error(DP_TAG_USAGE, "process %d is this dynprobe itself: name another process", p.pid);
 	DP_TRY(find_alive(&p));
 	DP_TRY(check_threads(&p, traced));
 	DP_TRY(dp_check_permission(&p));

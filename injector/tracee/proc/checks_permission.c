@@ -4,6 +4,7 @@
  * checking"): same uids or CAP_SYS_PTRACE; then dumpable; then the security modules: Yama's ptrace_scope, and capabilities beyond
  * ours.
  */
+#include "injector/tracee/proc/capabilities.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
 
@@ -29,12 +30,6 @@ static long ptrace_scope(void)
 	long scope = dp_proc_slurp(&b, "/proc/sys/kernel/yama/ptrace_scope") ? strtol(dp_buf_str(&b), NULL, 10) : 0;
 	dp_buf_fini(&b);
 	return scope;
-}
-
-static unsigned long long permitted(const char *status)
-{
-	const char *at = dp_status_find(status, "CapPrm");
-	return at ? strtoull(at, NULL, 16) : 0;
 }
 
 static struct dp_error *explain_scope(const struct dp_process *p, long scope)
@@ -75,20 +70,23 @@ static bool not_dumpable(const struct dp_process *p, long uid)
 
 static struct dp_error *explain(const struct dp_process *p, const char *theirs, const char *mine)
 {
-	long uid = dp_status_long(theirs, "Uid", -1), scope = ptrace_scope();
+	const long uid = dp_status_long(theirs, "Uid", -1), scope = ptrace_scope();
+	const uint64_t lacking = dp_capabilities_of(theirs, "CapPrm") & ~dp_capabilities_of(mine, "CapPrm");
+	char their_user[64], my_user[64], caps[256];
 	if (!same_ids(theirs, "Uid", (long)geteuid()))
 		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it belongs to uid %ld, dynprobe runs as uid %ld; %s, or "
-		                "run it as that user",
-		                p->pid, p->comm, uid, (long)geteuid(), as_root());
+		                "not allowed to trace process %d (%s): it belongs to %s, dynprobe runs as %s; %s%s", p->pid,
+		                p->comm, dp_user_text(uid, their_user, sizeof(their_user)),
+		                dp_user_text((long)geteuid(), my_user, sizeof(my_user)), as_root(),
+		                uid ? ", or run it as that user" : "");
 	if (!same_ids(theirs, "Gid", (long)getegid()))
 		return dp_error(DP_TAG_PERMISSION,
 		                "not allowed to trace process %d (%s): its group ids (gid %ld) are not dynprobe's; %s", p->pid,
 		                p->comm, dp_status_long(theirs, "Gid", -1), as_root());
-	if (permitted(theirs) & ~permitted(mine))
+	if (lacking)
 		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it holds capabilities (%#llx) that dynprobe lacks; %s",
-		                p->pid, p->comm, permitted(theirs) & ~permitted(mine), as_root());
+		                "not allowed to trace process %d (%s): it holds capabilities that dynprobe lacks (%s); %s",
+		                p->pid, p->comm, dp_capabilities_text(lacking, caps, sizeof(caps)), as_root());
 	if (not_dumpable(p, uid))
 		return dp_error(DP_TAG_PERMISSION,
 		                "not allowed to trace process %d (%s): it is not dumpable (set-user-id, unreadable executable, "

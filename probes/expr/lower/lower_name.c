@@ -3,11 +3,11 @@
  * Resolves a name: a variable visible at the site, a member of C++'s `this`, a register or a fact of the hit, and last a variable
  * of another file. A $ before the name excludes variables.
  */
+#include "probes/expr/scope/scope_internal.h"
+#include "probes/image/module.h"
 #include "probes/record/expr_internal.h"
 #include "probes/record/lex.h"
-#include "probes/image/module.h"
 #include "probes/record/registers.h"
-#include "probes/expr/scope/scope_internal.h"
 
 #include <dwarf.h>
 #include <string.h>
@@ -109,6 +109,14 @@ static const struct {
         {"comm", DP_FACT_COMM, &dp_ctype_void_pointer},
 };
 
+static const char no_duration[] = "a duration is known only at returns (--return)";
+static const char no_result[] = "a result is known only at returns (--return)";
+
+bool dp_absent_before_return(const char *absent)
+{
+	return absent == no_duration || absent == no_result;
+}
+
 static bool fact(struct dp_scope *s, const char *name, struct dp_operand *ret)
 {
 	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++) {
@@ -117,7 +125,7 @@ static bool fact(struct dp_scope *s, const char *name, struct dp_operand *ret)
 		*ret = (struct dp_operand){.type = facts[i].type, .is_comm = facts[i].fact == DP_FACT_COMM};
 		ret->value = dp_build(&s->arena, (struct dp_expr){.kind = DP_EXPR_FACT, .value = facts[i].fact});
 		if (facts[i].fact == DP_FACT_DURATION && s->at.point != DP_POINT_RETURN)
-			ret->absent = "a duration is known only at returns (--return)";
+			ret->absent = no_duration;
 		return true;
 	}
 	return false;
@@ -142,7 +150,7 @@ static void result(struct dp_scope *s, struct dp_operand *ret)
 	dp_error_destroy(err);
 	machine_word(ret, dp_build_reg(&s->arena, 0));
 	if (s->at.point != DP_POINT_RETURN)
-		ret->absent = "a result is known only at returns (--return)";
+		ret->absent = no_result;
 	else if (!is_ret(s))
 		ret->absent = "the function ends in a jump to another function, which has yet to compute the result";
 	if (!function || ret->absent)
@@ -204,10 +212,12 @@ static bool is_c(struct dp_scope *s)
 static void variable(struct dp_scope *s, struct dp_variable *v, struct dp_operand *ret)
 {
 	if (v->is_constant) {
-		*ret = (struct dp_operand){.type = v->type, .value = dp_build_const(&s->arena, v->value), .is_enumerator = is_c(s)};
+		*ret = (struct dp_operand){
+		        .type = v->type, .value = dp_build_const(&s->arena, v->value), .is_enumerator = is_c(s)};
 		return;
 	}
-	*ret = (struct dp_operand){.type = dp_ctype_of(&s->types, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
+	*ret = (struct dp_operand){
+	        .type = dp_ctype_of(&s->types, &v->die), .is_place = true, .storage = dp_variable_storage(s, v)};
 	ret->type = dp_type_complete(s, ret->type);
 }
 
@@ -252,6 +262,6 @@ struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, str
 		variable(s, &v, ret);
 		return NULL;
 	}
-	DP_TRY(dp_scope_debug(s));
-	return dp_variable_unknown(s, ast->name, ast->at);
+	struct dp_error *err = dp_scope_debug(s);
+	return err ? dp_variable_unreadable(s, ast->name, err) : dp_variable_unknown(s, ast->name, ast->at);
 }

@@ -58,5 +58,7 @@ struct dp_error *dp_expr_parse(const char *text, struct dp_expr **ret) DP_MUST_C
  * `str(p,64)`, `*req`. A value that is not available at this site becomes a field without a value (DP_SRC_NONE).
  */
 struct dp_error *dp_scope_fields(struct dp_scope *scope, const char *context, struct dp_fields *fields) DP_MUST_CHECK;
+/* Is this why a field has no value: only returns have a result and a duration? */
+bool dp_absent_before_return(const char *absent);
 
 #endif

@@ -135,6 +135,8 @@ size_t dp_parameters_of(Dwarf_Die *function, Dwarf_Die *ret, size_t max);
 bool dp_parameters_lost(Dwarf_Die *function, const char *name, Dwarf_Die *ret);
 /* DP_TAG_NO_VARIABLE, with suggestions. */
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at) DP_MUST_CHECK;
+/* The same where no debug information says which variables there are; takes `why`, and returns it if no word is similar. */
+struct dp_error *dp_variable_unreadable(struct dp_scope *s, const char *name, struct dp_error *why) DP_MUST_CHECK;
 /* type_find.c: finds a type by name; NULL if the debug information does not have it. */
 const struct dp_ctype *dp_type_find(struct dp_scope *s, const struct dp_ast_type *type);
 /* The definition of a record that is only declared here; the type itself if there is none. */

@@ -81,12 +81,30 @@ static void offer_block(struct dp_scope *s, Dwarf_Die *block, struct dp_suggest 
 	} while (!dwarf_siblingof(&child, &child));
 }
 
-static void offer_words(struct dp_suggest *to)
+/* Those of -t alone are offered where the name is all that was typed, and no variable has a similar one. */
+static void offer_words(const struct dp_scope *s, const char *name, struct dp_suggest *to)
 {
+	const bool is_whole = !to->n && !strcmp(s->text, name);
+	static const char *const contexts[] = {"backtrace", "args", "locals", "regs"};
 	static const char *const words[] = {"retval", "duration", "pid", "tid", "cpu", "comm", "time", "arg0", "arg1",
 	                                    "arg2",   "rax",      "rbx", "rcx", "rdx", "rsi",  "rdi",  "rbp",  "rsp"};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		dp_suggest_offer(to, words[i], strlen(words[i]));
+	for (size_t i = 0; i < sizeof(contexts) / sizeof(*contexts) && is_whole; i++)
+		dp_suggest_offer(to, contexts[i], strlen(contexts[i]));
+}
+
+struct dp_error *dp_variable_unreadable(struct dp_scope *s, const char *name, struct dp_error *why)
+{
+	struct dp_suggest suggest;
+	struct dp_buf help = {0};
+	dp_suggest_init(&suggest, name, strlen(name));
+	offer_words(s, name, &suggest);
+	dp_suggest_print(&suggest, &help);
+	if (suggest.n)
+		why = dp_error_wrap(why, "no variable '%s' is known here%s", name, dp_buf_str(&help));
+	dp_buf_fini(&help);
+	return why;
 }
 
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at)
@@ -98,7 +116,7 @@ struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_
 		offer_block(s, &s->function[i], &suggest, 0);
 	if (s->unit.addr)
 		offer_block(s, &s->unit, &suggest, 0);
-	offer_words(&suggest);
+	offer_words(s, name, &suggest);
 	dp_buf_init(&help);
 	dp_suggest_print(&suggest, &help);
 	const char *where = s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name : "this place";

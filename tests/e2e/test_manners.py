@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Tests what dynprobe says to a user who typed something wrong: what is wrong, and what to type instead."""
+
+import os
+import signal
+import subprocess
+
+import harness
+from harness import Case, compiled, needs, needs_root, wait_until
+
+TWO = {
+    "a.c": "static int __attribute__((noinline)) helper(int x) { return x + 1; }\nint a(int x) { return helper(x) * 2; }\n",
+    "b.c": "static int __attribute__((noinline)) helper(int x) { return x - 1; }\nint b(int x) { return helper(x) * 3; }\n",
+    "main.c": '#include <stdio.h>\n#include <unistd.h>\nint a(int), b(int);\n'
+              'int __attribute__((noinline)) handle_request(int x) { return a(x) + b(x); }\n'
+              'int __attribute__((noinline)) app_open_file(int x) { return handle_request(x); }\n'
+              'int main(void) { puts("READY"); fflush(stdout); for (int i = 0;; i++) { app_open_file(i); usleep(1000); } }\n',
+}
+ALLOCATOR = """
+#include <stddef.h>
+#include <string.h>
+static char room[1 << 22];
+static size_t used;
+void *malloc(size_t n) { char *at = room + used; used += (n + 31) & ~(size_t)15; return used < sizeof(room) ? at : NULL; }
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n) { void *q = malloc(n); if (p && q) memmove(q, p, n); return q; }
+"""
+
+
+class Typed(Case):
+    """What is wrong with the command line itself."""
+
+    def refused(self, *args, tag="DP-USAGE"):
+        p = harness.tool(*args, status=harness.OWN_FAILURE)
+        self.assertIn(f"[{tag}]", p.stderr)
+        return p.stderr
+
+    def test_the_nearest_command(self):
+        self.assertIn("no command 'halp'; did you mean help?", self.refused("halp"))
+        self.assertIn("did you mean snapshot?", self.refused("snaphot", 12))
+        self.assertIn("did you mean enable-event?", self.refused("enable-evnt", "x", "-u"))
+        self.assertIn("dynprobe --function SPEC -- ./server", self.refused("./server", "-x"))
+
+    def test_the_nearest_option(self):
+        self.assertIn("unknown option --functon; did you mean --function?", self.refused("--functon", "foo"))
+        self.assertIn("unknown option --functon; did you mean --function?", self.refused("--functon=foo"))
+        self.assertIn("dynprobe list has no option --formt; did you mean --format?", self.refused("list", "--formt", "json"))
+        self.assertIn("--fol may be --folded, --follow, --follow-exec", self.refused("--fol"))
+        self.assertIn("see dynprobe --help", self.refused("--qqqqqqqqqqqq"))
+
+    def test_a_name_without_an_option_is_probably_a_function(self):
+        self.assertIn("to probe that function: --function 'handle_request'", self.refused("-p", 1, "handle_request"))
+        self.assertIn("to probe that function: --function 'handle_request'", self.refused("attach", "-p", 1, "handle_request"))
+        self.assertIn("--pid 12,14", self.refused("-p", 12, 13, "--function", "f"))
+        self.assertIn("'list' comes first: dynprobe list --pid PID", self.refused("-p", 1, "list"))
+        self.assertIn("dynprobe detach --pid 12", self.refused("detach", 12))
+
+    def test_a_shells_words_in_a_command(self):
+        for command in ("a | b", "a >out", "a 2>&1", "a && b", "a ; b", "a < in"):
+            self.assertIn("sh -c", self.refused("-c", command, "--function", "main"), command)
+        p = harness.tool("--no-record", "-q", "-c", "echo '|' a=b&c '>x'", "--function", "main", status=0)
+        self.assertEqual(p.stdout, "| a=b&c >x\n")
+
+    def test_its_own_pid(self):
+        p = subprocess.run(["sh", "-c", 'exec "$0" --pid $$ --function main', harness.DYNPROBE], capture_output=True, text=True, timeout=60)
+        self.assertEqual(p.returncode, harness.OWN_FAILURE)
+        self.assertIn("is this dynprobe itself", p.stderr)
+
+    @needs_root
+    @needs("setpriv")
+    def test_what_a_user_lacks_has_a_name(self):
+        nobody = {"prefix": harness.NOBODY, "binary": self.for_nobody("dynprobe"), "env": harness.environment(HOME=self.dir), "status": harness.OWN_FAILURE}
+        p = harness.tool("--pid", 1, "--function", "main", **nobody)
+        self.assertRegex(p.stderr, r"process 1 \(.*\): it belongs to root \(uid 0\), dynprobe runs as nobody \(uid 65534\); run dynprobe as root \[DP-PERMISSION\]")
+        same_user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=+net_raw", "--ambient-caps=+net_raw"]
+        t = self.target(self.for_nobody("spin"), 0, 1000, prefix=same_user)
+        p = harness.tool("--pid", t.pid, "--function", "foo", **nobody)
+        self.assertRegex(p.stderr, r"holds capabilities that dynprobe lacks \(CAP_NET_RAW\); run dynprobe as root")
+
+
+class Named(Case):
+    """What is wrong with the names of functions and values."""
+
+    def program(self, *flags):
+        for name, text in TWO.items():
+            self.written(name, text)
+        return self.target(compiled(self.path("app"), "gcc", "-O1", *flags, *(self.path(n) for n in TWO)))
+
+    def test_suggestions_complete_a_name_and_say_where_it_is(self):
+        t = self.program()
+        said = lambda spec: self.attach(t, "--function", spec, "-n", 1).err
+        self.assertRegex(said("handle_reqest"), r"did you mean handle_request\b")
+        self.assertRegex(said("open_file"), r"did you mean .*\bapp_open_file\b")
+        self.assertRegex(said("opn_file"), r"did you mean .*\bapp_open_file\b")
+        self.assertIn("did you mean libc.so.6!usleep,", said("libc.so.6!uslep"))
+        self.assertRegex(said("getpidd"), r"did you mean .*libc\.so\.6!getpid")
+
+    def test_a_library_by_its_short_name(self):
+        t = self.program()
+        for name in ("libc", "libc.so", "libc.so.6"):
+            r = self.attach(t, "--function", name + "!usleep", "-n", 1)
+            self.assert_ok(r)
+            self.assert_hits(r)
+        self.assert_refused(self.attach(t, "--function", "lib!usleep", "-n", 1), "DP-NO-MODULE")
+
+    def test_static_functions_of_one_name_are_told_apart_by_their_files(self):
+        t = self.program("-g")
+        r = self.attach(t, "--function", "helper", "-n", 1)
+        self.assert_refused(r, "DP-AMBIGUOUS", "app!helper@a.c", "app!helper@b.c")
+        for spec in ("app!helper@a.c", "app!helper@b.c"):
+            r = self.attach(t, "--function", spec, "-n", 1)
+            self.assert_ok(r)
+            self.assert_hits(r)
+        self.assert_refused(self.attach(self.program(), "--function", "helper", "-n", 1), "DP-AMBIGUOUS", "app!0x")
+
+    def test_a_result_at_an_entry_is_refused(self):
+        t = self.program()
+        for word in ("retval", "duration"):
+            r = self.attach(t, "--function", "handle_request", "-t", word, "-n", 1)
+            self.assert_refused(r, "DP-NO-VALUE", "is known only at returns", f"--return 'handle_request' -t {word}")
+        r = self.attach(t, "--function", "handle_request", "--return", "handle_request", "-t", "retval", "-n", 2)
+        self.assert_ok(r)
+
+    def test_a_misspelled_context(self):
+        t = self.program("-g")
+        self.assertIn("did you mean backtrace?", self.attach(t, "--function", "handle_request", "-t", "backtrce", "-n", 1).err)
+        subprocess.run(["strip", self.path("app"), "-o", self.path("bare")], check=True)
+        stripped = self.target(self.path("bare"))
+        self.assertIn("did you mean backtrace?", self.attach(stripped, "--probe", "main", "-t", "backtrce", "-n", 1).err)
+        self.assertNotIn("backtrace", self.attach(t, "--function", "handle_request", "--when", "backtrce == 1", "-n", 1).err)
+
+    def test_a_misspelled_key_is_refused_before_anything_changes(self):
+        t = self.program("-g")
+        calls = self.system_calls("ptrace,process_vm_writev", "--pid", t.pid, "--function", "handle_request", "--count", "--by", "x", "--dry-run")
+        self.assertNotIn("PTRACE_SEIZE", calls)
+        for what in (("--count", "--by", "nosuch"), ("--sum", "nosuch")):
+            log = self.path("calls")
+            p = harness.tool("--pid", t.pid, "--function", "handle_request", *what, prefix=("strace", "-f", "-o", log, "-e", "trace=ptrace"),
+                             env=harness.environment(ASAN_OPTIONS="detect_leaks=0"), status=harness.OWN_FAILURE)
+            self.assertIn("no variable 'nosuch' is visible", p.stderr)
+            with open(log) as f:
+                self.assertNotIn("PTRACE_SEIZE", f.read())
+
+    def test_an_allocator_that_the_program_does_not_use(self):
+        compiled(self.path("libmine.so"), "gcc", "-shared", "-fPIC", "-O1", "-fno-builtin", text=ALLOCATOR)
+        self.program("-L" + self.dir, "-Wl,--no-as-needed", "-lmine", "-Wl,-rpath," + self.dir)
+        t = self.targets[-1]
+        r = self.attach(t, "--function", "libc!malloc", "-d", "0.1")
+        self.assertIn("libc!malloc may never hit: the program has an allocator of its own, libmine.so!malloc", r.err)
+        self.assertRegex(self.attach(t, "--function", "malloc", "-n", 1).err, r"libmine\.so!malloc \(at 0x[0-9a-f]+\), which the program uses")
+        self.assertNotIn("may never hit", self.attach(t, "--function", "libc!usleep", "-n", 1).err)
+
+
+class Runs(Case):
+    def test_a_process_to_list_may_be_its_pid_alone(self):
+        t = self.target("spin", 0, 1000)
+        self.assertEqual(harness.tool("list", t.pid, "foo", status=0).stdout, harness.tool("list", "--pid", t.pid, "foo", status=0).stdout)
+        self.assertIn("foo", harness.tool("list", harness.target_path("spin"), "foo", status=0).stdout)
+
+    def test_a_command_that_outlives_its_probes(self):
+        p = self.start("--function", "foo", "-n", 3, "--", harness.target_path("spin"), 0, 1000)
+        wait_until(lambda: "runs on without probes" in self.said(p) or p.poll() is not None, what="the note")
+        self.assertRegex(self.said(p), r"dynprobe: spin \(\d+\) runs on without probes; dynprobe waits until it exits")
+        child = int(harness.children(p.pid)[0])
+        os.kill(child, signal.SIGTERM)
+        self.assert_ok(self.finish(p, None))
+
+
+if __name__ == "__main__":
+    harness.main()
