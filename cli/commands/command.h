@@ -20,6 +20,7 @@ int dp_command_stubs(const struct dp_options *options);
 int dp_command_snapshot(const struct dp_options *options);
 int dp_command_show(const struct dp_options *options);
 int dp_command_view(const struct dp_options *options);
+int dp_command_flame(const struct dp_options *options);
 int dp_command_report(const struct dp_options *options);
 /* `words`: the arguments of explain, NULL-terminated. */
 int dp_command_explain(char *const words[]);

@@ -117,7 +117,8 @@ static struct dp_error *show_aggregations(struct viewer *v)
 	struct dp_aggs_shown shown;
 	DP_TRY(dp_view_tally(v->view, &shown));
 	dp_aggs_print(v->options, &shown, v->file);
-	return flush(v->file);
+	DP_TRY(flush(v->file));
+	return dp_aggs_flame(v->options, &shown, "hits");
 }
 
 /* ---- what was not shown ---------------------------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ enum dp_verb {
 	DP_VERB_REPORT,
 	DP_VERB_PMODULE,
 	DP_VERB_VIEW,
+	DP_VERB_FLAME,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -64,6 +65,8 @@ struct dp_options {
 		uint64_t last_ns, from_ns, to_ns; /* 0: not given */
 		bool folded;
 	} view;
+	const char *flame;   /* --flame: the picture of the stacks; or NULL */
+	const char *title, *unit; /* of the flame graph, or NULL */
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	char **name;         /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB];
 	                        snapshot: [EXE]; view: [DIR...] */

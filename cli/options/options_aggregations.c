@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Aggregations instead of events; these options apply to all probes of the run. The verb view takes them for a recorded trace. */
 #include "cli/options/options_table.h"
+#include "output/flame/flame.h"
 #include "trampoline/trampoline.h"
 
 #include <errno.h>
@@ -131,9 +132,43 @@ struct dp_error *dp_aggs_check_asked(const struct dp_asked *a)
 	return dp_error(DP_TAG_USAGE, "%s is for aggregations: also give --count, --hist, --sum, --avg, --min or --max", lone);
 }
 
+/* A stack has one width: a number of hits, or a sum. */
+static bool has_one_number(const struct dp_asked *a)
+{
+	return !(a->what & ~(DP_AGG_COUNT | DP_AGG_SUM)) && !a->average;
+}
+
+struct dp_error *dp_flame_check(struct dp_options *o)
+{
+	struct dp_asked *a = &o->trace.asked;
+	bool svg;
+	if (!o->flame)
+		return o->title ? dp_error(DP_TAG_USAGE, "--title is that of a flame graph: also give --flame FILE") : NULL;
+	DP_TRY(dp_flame_kind(o->flame, &svg));
+	if (!has_one_number(a))
+		return dp_error(DP_TAG_USAGE, "a flame graph has one number for each stack: use --flame with --count or --sum");
+	if (a->by && strcmp(a->by, "backtrace"))
+		return dp_error(DP_TAG_USAGE, "a flame graph needs stacks: use --flame with --by backtrace, not with --by '%s'",
+		                a->by);
+	a->what = a->what ? a->what : DP_AGG_COUNT;
+	a->by = "backtrace";
+	return NULL;
+}
+
+struct dp_error *dp_flame_verb_check(const struct dp_options *o)
+{
+	bool svg;
+	if (o->nnames > 1)
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe flame [FOLDED] -o FILE", o->name[1]);
+	if (!o->flame)
+		return dp_error(DP_TAG_USAGE, "no output file: give -o FILE.svg or -o FILE.html");
+	return dp_flame_kind(o->flame, &svg);
+}
+
 struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
+	DP_TRY(dp_flame_check(o));
 	if (!a->what && a->slower_ns == 0)
 		return dp_aggs_check_asked(a);
 	if (verb == DP_VERB_ATTACH)
@@ -186,6 +221,7 @@ struct dp_error *dp_view_check(struct dp_options *o)
 {
 	if (o->view.folded)
 		DP_TRY(fold(&o->trace.asked));
+	DP_TRY(dp_flame_check(o));
 	if (o->view.last_ns && (o->view.from_ns || o->view.to_ns))
 		return dp_error(DP_TAG_USAGE, "--last and --from or --to exclude each other");
 	if (o->view.to_ns && o->view.to_ns < o->view.from_ns)

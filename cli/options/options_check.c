@@ -300,6 +300,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return dp_show_check(o);
 	case DP_VERB_VIEW:
 		return dp_view_check(o);
+	case DP_VERB_FLAME:
+		return dp_flame_verb_check(o);
 	case DP_VERB_RECORD:
 	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
@@ -314,7 +316,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 static bool needs_no_process(enum dp_verb verb)
 {
 	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE ||
-	       verb == DP_VERB_VIEW;
+	       verb == DP_VERB_VIEW || verb == DP_VERB_FLAME;
 }
 
 /* Who asked for so many events, or for a file of them, has what was asked for. A quiet run is for its recording. */

@@ -104,7 +104,16 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe view | less\n"
                  "  dynprobe view DIR --last 10s --when 'req->len > 4096'\n"
                  "  dynprobe view DIR --count --by 'req->method'\n"
-                 "  dynprobe view DIR -f folded | flamegraph.pl >flames.svg\n"},
+                 "  dynprobe view DIR --flame flames.svg\n"},
+        [DP_VERB_FLAME] =
+                {"flame", "flame [FOLDED|-] -o FILE.svg|FILE.html", "draw a flame graph from folded stacks of any tool",
+                 "Draws a flame graph from folded stacks ('main;f;g 12', as --folded writes them, and many other tools): one "
+                 "file for\n"
+                 "a browser, with zoom, search and keys (? lists them), which needs nothing else.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe flame stacks.folded -o stacks.svg\n"
+                 "  perf script | stackcollapse-perf.pl | dynprobe flame - -o cpu.html\n"},
 };
 
 const char *dp_verb_word(enum dp_verb verb)
@@ -167,6 +176,7 @@ static void help_run(FILE *to)
 			fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
 	fputs("\nRecorded traces:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_VIEW].word, verbs[DP_VERB_VIEW].line);
+	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_FLAME].word, verbs[DP_VERB_FLAME].line);
 	fputs("\nInspection:\n", to);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
 	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);

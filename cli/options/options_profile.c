@@ -26,6 +26,7 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 	        : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter
 	                ? "events of LTTng"
 	                : NULL;
+	DP_TRY(dp_flame_check(o));
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
 	if (a->folded && a->by && !strcmp(a->by, "pid"))

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 108u
+#define DP_OPTION_ROWS 112u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
@@ -70,6 +70,9 @@ dp_option_taker dp_option_aggregation, dp_option_hist, dp_option_by;
 /* What aggregations exclude. */
 struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o) DP_MUST_CHECK;
 
+/* --flame: what it implies, and what it excludes. */
+struct dp_error *dp_flame_check(struct dp_options *o) DP_MUST_CHECK;
+struct dp_error *dp_flame_verb_check(const struct dp_options *o) DP_MUST_CHECK;
 /* The rules that hold wherever there are aggregations. */
 struct dp_error *dp_aggs_check_asked(const struct dp_asked *a) DP_MUST_CHECK;
 dp_option_taker dp_option_view_format;

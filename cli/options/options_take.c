@@ -139,7 +139,7 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pid", 'p', "PID", "the running process PID, a list (12,14), or a name for all that have it (nginx); repeatable",
-         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE) & ~V(VIEW), .take = dp_option_pid},
+         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE) & ~V(VIEW) & ~V(FLAME), .take = dp_option_pid},
         {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable", SEVERAL,
          .take = dp_option_cgroup},
         {"container", 0, "ID", "the processes of a container: its name, its ID or a unique beginning of it; repeatable", SEVERAL,
@@ -197,6 +197,13 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"top", 0, "[=N]", "only the N greatest rows (default 20)", COUNTS, NUMBER(trace.asked.top, size_t), .value = 20},
         {"folded", 0, NULL, "one line for each backtrace, for flame graphs; with --by backtrace", COUNTS,
          FLAG(trace.asked.folded)},
+        {"flame", 0, "FILE",
+         "a flame graph of the backtraces, FILE.svg or FILE.html, weighted by hits or by --sum; alone it means --count --by "
+         "backtrace",
+         V(RUN) | V(VIEW), NAME(flame)},
+        {"title", 0, "TEXT", "the title of the flame graph", V(RUN) | V(VIEW) | V(FLAME), NAME(title)},
+        {"unit", 0, "UNIT", "what the numbers count: samples (default), ns (shown as time), bytes, ...", V(FLAME), NAME(unit)},
+        {"output", 'o', "FILE", "the flame graph, FILE.svg or FILE.html", V(FLAME), NAME(flame)},
         {"snapshot", 0, NULL,
          "take a snapshot of the whole process when a probe hits and its --when holds; how: dynprobe snapshot --help", V(RUN),
          FLAG(trace.snapshots.on)},

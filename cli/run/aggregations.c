@@ -3,23 +3,126 @@
 
 #include "session/run/rows.h"
 
+#include <string.h>
+
+/* ---- flame graphs ---------------------------------------------------------------------------------------------------------- */
+
+static void put_targets(struct dp_buf *b, const struct dp_options *o)
+{
+	const struct dp_trace_spec *t = &o->trace;
+	for (size_t i = 0; i < t->npids && i < 3; i++)
+		dp_buf_printf(b, "%s%d", i ? ", " : " in process ", t->pid[i]);
+	if (t->npids > 3)
+		dp_buf_printf(b, " and %zu others", t->npids - 3);
+	for (size_t i = 0; t->command && t->command[i] && i < 4; i++)
+		dp_buf_printf(b, "%s%.60s", i ? " " : " in ", t->command[i]);
+	for (size_t i = 0; i < o->nnames && !t->npids && !t->command; i++)
+		dp_buf_printf(b, "%s%s", i ? ", " : " in ", o->name[i]);
+}
+
+/* "sum of arg0 at malloc, in process 4242" */
+static void put_title(struct dp_buf *b, const struct dp_options *o, const char *unit)
+{
+	const struct dp_asked *a = &o->trace.asked;
+	if (a->what & DP_AGG_SUM)
+		dp_buf_printf(b, "sum of %s", a->value);
+	else
+		dp_buf_printf(b, "%s", unit);
+	for (size_t i = 0; i < o->trace.nprobes && i < 3; i++)
+		dp_buf_printf(b, "%s%s", i ? ", " : " at ", o->trace.probe[i].spec.text);
+	if (o->trace.nprobes > 3)
+		dp_buf_printf(b, ", ...");
+	put_targets(b, o);
+}
+
+struct dp_error *dp_flame_place(const struct dp_options *options)
+{
+	FILE *to = options->flame ? fopen(options->flame, "ae") : NULL;
+	if (options->flame && !to)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
+	if (to)
+		fclose(to);
+	return NULL;
+}
+
+struct dp_error *dp_flame_save(const struct dp_options *options, struct dp_flame *f, const struct dp_flame_shown *shown)
+{
+	struct dp_flame_shown as = *shown;
+	struct dp_flame_stats stats;
+	DP_TRY(dp_flame_kind(options->flame, &as.svg));
+	FILE *to = fopen(options->flame, "we");
+	if (!to)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
+	struct dp_error *err = dp_flame_write(f, &as, to);
+	if (fclose(to) && !err)
+		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
+	dp_flame_stats(f, &stats);
+	if (err || options->quiet)
+		return err;
+	fprintf(stderr, "dynprobe: flame graph of %llu stacks: %s\n", (unsigned long long)stats.stacks, options->flame);
+	if (stats.skipped)
+		fprintf(stderr, "dynprobe: %llu lines or stacks without a weight are left out of it\n",
+		        (unsigned long long)stats.skipped);
+	return NULL;
+}
+
+/* The folded lines are what other tools get: both pictures are the same. */
+static struct dp_error *take_rows(struct dp_flame *f, const struct dp_aggs_shown *shown)
+{
+	dp_auto_free char *text = NULL;
+	size_t n = 0;
+	FILE *lines = open_memstream(&text, &n);
+	if (!lines)
+		return dp_error_nomem();
+	dp_aggs_folded(shown, lines);
+	if (fclose(lines))
+		return dp_error_nomem();
+	for (const char *at = text, *end; (end = memchr(at, '\n', (size_t)(text + n - at))); at = end + 1)
+		dp_flame_line(f, at, (size_t)(end - at));
+	return NULL;
+}
+
+struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp_aggs_shown *shown, const char *unit)
+{
+	struct dp_flame *f = NULL;
+	struct dp_buf title = {0};
+	if (!options->flame)
+		return NULL;
+	if (shown->what & DP_AGG_SUM)
+		unit = shown->ns ? "ns" : "in all";
+	put_title(&title, options, unit);
+	struct dp_error *err = dp_flame_create(&f);
+	if (!err)
+		err = take_rows(f, shown);
+	if (!err)
+		err = dp_flame_save(options, f,
+		                    &(struct dp_flame_shown){options->title ? options->title : dp_buf_str(&title), unit, false});
+	dp_flame_destroy(f);
+	dp_buf_fini(&title);
+	return err;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+
 void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown *shown, FILE *to)
 {
+	const struct dp_asked *a = &options->trace.asked;
 	if (options->format == DP_FORMAT_JSON)
 		dp_aggs_json(shown, to);
-	else if (options->trace.asked.folded)
+	else if (a->folded)
 		dp_aggs_folded(shown, to);
-	else
+	else if (!options->flame || a->top || a->interval_ns || options->output)
 		dp_aggs_text(shown, to);
 }
 
-static void show(struct dp_trace *t, bool delta)
+static struct dp_error *show(struct dp_trace *t, bool delta)
 {
 	struct dp_aggs_shown shown;
 	if (!dp_rows_shown(&t->run, delta, &shown))
-		return;
+		return NULL;
 	dp_aggs_print(t->options, &shown, t->out.file);
 	fflush(t->out.file);
+	return delta ? NULL : dp_aggs_flame(t->options, &shown, "hits");
 }
 
 void dp_aggs_round(struct dp_trace *t)
@@ -27,16 +130,16 @@ void dp_aggs_round(struct dp_trace *t)
 	if (!dp_rows_round(&t->run))
 		return;
 	if (!t->options->quiet)
-		show(t, true);
+		dp_error_destroy(show(t, true));
 	dp_rows_next(&t->run);
 }
 
-void dp_aggs_final(struct dp_trace *t)
+struct dp_error *dp_aggs_final(struct dp_trace *t)
 {
 	bool failed;
 	if (!dp_rows_final(&t->run, &failed))
-		return;
+		return NULL;
 	if (failed)
 		fprintf(stderr, "dynprobe: out of memory for the aggregations: some are missing\n");
-	show(t, false);
+	return show(t, false);
 }

@@ -72,6 +72,7 @@ static void drop_event(const struct dp_event *event, void *data)
 
 static struct dp_error *open_outputs(struct profile *p)
 {
+	DP_TRY(dp_flame_place(p->o));
 	DP_TRY(make_class(p));
 	for (size_t i = 0; i < p->n && wants_stacks(p); i++)
 		DP_TRY(dp_stacks_create(&p->item[i].s.stacks));
@@ -332,16 +333,16 @@ static void report_text(const struct profile *p, double seconds)
 	fprintf(stderr, "; %s%s\n", p->ended_by, s.user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
 }
 
-static void print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
+static struct dp_error *print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
 {
-	dp_aggs_print(p->o,
-	              &(struct dp_aggs_shown){.what = DP_AGG_COUNT,
-	                                      .by = p->o->trace.asked.by,
-	                                      .top = p->o->trace.asked.top,
-	                                      .seconds = seconds,
-	                                      .row = row,
-	                                      .n = n},
-	              p->out.file);
+	const struct dp_aggs_shown shown = {.what = DP_AGG_COUNT,
+	                                    .by = p->o->trace.asked.by,
+	                                    .top = p->o->trace.asked.top,
+	                                    .seconds = seconds,
+	                                    .row = row,
+	                                    .n = n};
+	dp_aggs_print(p->o, &shown, p->out.file);
+	return dp_aggs_flame(p->o, &shown, "samples");
 }
 
 static struct dp_error *show_stacks(const struct profile *p, double seconds)
@@ -353,9 +354,9 @@ static struct dp_error *show_stacks(const struct profile *p, double seconds)
 	if (!of)
 		return dp_error_nomem();
 	DP_TRY(dp_stacks_rows(of, p->n, p->n > 1 ? 0 : p->item[0].s.pid, &rows));
-	print_rows(p, seconds, rows.row, rows.n);
+	struct dp_error *err = print_rows(p, seconds, rows.row, rows.n);
 	dp_stack_rows_fini(&rows);
-	return NULL;
+	return err;
 }
 
 static struct dp_error *show_pids(const struct profile *p, double seconds)
@@ -373,8 +374,7 @@ static struct dp_error *show_pids(const struct profile *p, double seconds)
 	if (!row)
 		return dp_error_nomem();
 	dp_aggs_sort(row, p->n, DP_RANK_HITS);
-	print_rows(p, seconds, row, p->n);
-	return NULL;
+	return print_rows(p, seconds, row, p->n);
 }
 
 static struct dp_error *show_table(const struct profile *p, double seconds)

@@ -113,6 +113,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 		say_which(t);
 		return NULL;
 	}
+	DP_TRY(dp_flame_place(t->options));
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
 	dp_trace_calls_batches(t);
@@ -155,13 +156,16 @@ static struct dp_error *finish(struct dp_trace *t)
 	struct dp_error *ended = dp_outputs_end(&t->out);
 	if (!ended)
 		ended = dp_lttng_end(&t->run);
-	dp_aggs_final(t);
+	struct dp_error *drawn = dp_aggs_final(t);
 	dp_report_summary(t);
 	dp_report_snapshots(t);
 	if (!err)
 		err = dp_take(flushed, NULL);
 	if (!err)
 		err = dp_take(ended, NULL);
+	if (!err)
+		err = dp_take(drawn, NULL);
+	dp_error_destroy(drawn);
 	dp_error_destroy(flushed);
 	dp_error_destroy(ended);
 	return err;

@@ -147,6 +147,17 @@ static void put_function(struct dp_buf *b, const struct dp_agg_row *row, unsigne
 	dp_put_visible(b, text, strlen(text), 0);
 }
 
+/* A stack's width in a flame graph. */
+static void put_weight(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	dp_put_str(b, " ");
+	if (a->what & DP_AGG_SUM)
+		dp_put_signed(b, (int64_t)row->cells[DP_AGG_WORD_SUM]);
+	else
+		dp_put_dec(b, row->hits);
+	dp_put_str(b, "\n");
+}
+
 void dp_aggs_folded(const struct dp_aggs_shown *a, FILE *to)
 {
 	struct dp_buf b;
@@ -160,7 +171,7 @@ void dp_aggs_folded(const struct dp_aggs_shown *a, FILE *to)
 			dp_put_str(&b, i ? ";" : "");
 		}
 		if (dp_agg_depth(row))
-			dp_buf_printf(&b, " %llu\n", (unsigned long long)row->hits);
+			put_weight(&b, a, row);
 	}
 	fwrite(dp_buf_str(&b), 1, b.len, to);
 	dp_buf_fini(&b);

@@ -9,6 +9,24 @@ import tempfile
 
 PROGRAM = next((p for p in map(shutil.which, ("chromium-headless-shell", "chromium")) if p), None)
 
+# Texts with less contrast to their background than the 4.5 : 1 that WCAG requires.
+TOO_PALE = """(() => {
+  const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
+  const light = (c) => c.slice(0, 3).map((x) => x / 255).map((x) => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } return [255, 255, 255]; };
+  return [...document.querySelectorAll("body *")].filter((e) => e.offsetParent && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => {
+    const [a, b] = [light(rgb(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), e.className + ": " + e.textContent.slice(0, 30)];
+  }).filter((x) => x[0] < 4.5);
+})()"""
+# The contrast of two colours, which the page's first element has as properties.
+CONTRAST = """(() => {
+  const rgb = (name) => { const e = document.createElementNS("http://www.w3.org/1999/xhtml", "i"); document.documentElement.append(e); e.style.color = `var(${name})`; const c = getComputedStyle(e).color.match(/[\\d.]+/g).map(Number); e.remove(); return c; };
+  const light = (c) => c.slice(0, 3).map((x) => x / 255).map((x) => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4).reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+  const [a, b] = [light(rgb("%s")), light(rgb("%s"))].sort((x, y) => y - x);
+  return (a + 0.05) / (b + 0.05);
+})()"""
+
 
 class Browser:
     def __init__(self):

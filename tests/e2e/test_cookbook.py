@@ -256,6 +256,11 @@ class Cookbook(Pages):
         self.assertRegex(a.out, r"(?s)pthread_mutex_lock\+.*shop::Desk::serve\+.* seller\+")
         self.assertGreater(a.hits(), 50)
 
+    def test_flame(self):
+        a = self.ask("flame")
+        self.assertRegex(a.out, r"flame graph of \d+ stacks: callers.svg")
+        self.assertRegex(a.files["callers.svg"], r"<title>checksum \d+ \(")
+
     def test_flames(self):
         stacks = dict(a.rsplit(" ", 1) for a in self.ask("flames").files["callers.folded"].splitlines())
         ends = {k: int(v) for k, v in stacks.items()}
