@@ -3,13 +3,14 @@
  * Locates arguments and results by the System V ABI (AMD64 supplement 1.0, 3.2.3): values up to 16 bytes are in general and
  * vector registers by the classes of their eightbytes, all others in memory.
  */
+#include "probes/dwarf/dwarf_machine.h"
 #include "probes/expr/scope/scope_internal.h"
 
 #include <dwarf.h>
 #include <string.h>
 
 enum abi_class { CLASS_NONE, CLASS_SSE, CLASS_INTEGER, CLASS_MEMORY, CLASS_UNKNOWN };
-enum { EIGHTBYTE = 8, NESTING_MAX = 16, STEPS_MAX = 1024, INTEGERS = 6, VECTORS = 8 };
+enum { EIGHTBYTE = 8, NESTING_MAX = 16, STEPS_MAX = 1024, INTEGERS = 6, VECTORS = 8, RSP = 4 };
 
 struct classes {
 	enum abi_class eightbyte[2];
@@ -162,7 +163,6 @@ static bool is_rust(struct dp_scope *s)
 
 static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
 {
-	enum { RSP = 4 };
 	struct alignment alignment = {0};
 	align_to(&alignment, t);
 	const uint64_t align = alignment.bytes;
@@ -177,15 +177,33 @@ static struct dp_storage on_stack(struct dp_scope *s, struct passing *p, const s
 	return dp_storage_memory(&s->arena, addr);
 }
 
-static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struct dp_ctype *t)
+/* gcc does not mark such a class. But the parameter's location is then that of its address, read once more. */
+static bool is_found_by_address(Dwarf_Die *parameter)
+{
+	enum { RBP = 6, DWARF_RSP = 7 };
+	Dwarf_Attribute attr;
+	Dwarf_Op *ops;
+	size_t n;
+	if (!dwarf_attr_integrate(parameter, DW_AT_location, &attr) || dwarf_whatform(&attr) != DW_FORM_exprloc ||
+	    dwarf_getlocation(&attr, &ops, &n))
+		return false;
+	const unsigned base = ops[0].atom - DW_OP_breg0;
+	if (n == 1) /* in a register that the caller has set */
+		return base < 16 && base != RBP && base != DWARF_RSP && !ops[0].number;
+	return n == 2 && dp_dwarf_is_in_frame(ops, n) && ops[1].atom == DW_OP_deref;
+}
+
+static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struct dp_ctype *t, Dwarf_Die *parameter)
 {
 	static const char unknown[] = "passed in a way that dynprobe does not support";
 	struct dp_storage storage = {0};
 	unsigned integers = 0, vectors = 0;
-	if (t->kind == DP_CTYPE_RECORD && by_reference(t)) {
+	if (t->kind == DP_CTYPE_RECORD && (by_reference(t) || is_found_by_address(parameter))) {
 		if (p->integers < INTEGERS)
 			return dp_storage_memory(&s->arena, next_register(s, p, CLASS_INTEGER));
-		p->lost = true;
+		struct dp_expr *at = dp_build_add(&s->arena, dp_build_reg(&s->arena, RSP), EIGHTBYTE + p->stack);
+		p->stack += EIGHTBYTE;
+		return dp_storage_memory(&s->arena, dp_build_load(&s->arena, at, EIGHTBYTE, false));
 	}
 	const struct classes c = classes_of(t);
 	p->lost |= c.eightbyte[0] == CLASS_UNKNOWN;
@@ -239,7 +257,7 @@ struct dp_storage dp_abi_argument(struct dp_scope *s, Dwarf_Die *function, Dwarf
 	const size_t n = is_conventional(s, function) ? dp_parameters_of(function, parameter, DP_PARAMETERS_MAX) : 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct dp_ctype *t = dp_ctype_of(&s->types, &parameter[i]);
-		struct dp_storage at = t ? pass(s, &p, t) : dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
+		struct dp_storage at = t ? pass(s, &p, t, &parameter[i]) : dp_storage_none(&s->arena, DP_ABSENT_UNKNOWN);
 		if (parameter[i].addr == die->addr)
 			return at;
 	}
