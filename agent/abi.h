@@ -77,7 +77,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 7u
+#define DP_ABI_VERSION 8u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_JOINED UINT64_C(0x6e696f6a62707964)   /* in a fork child that records: `process` is its number */
@@ -441,8 +441,22 @@ struct dp_op {
 	uint64_t addr;  /* address in the target to read (helpers that read) */
 	uint32_t size;  /* bytes to copy; strings: limit including the NUL; backtraces: frame limit */
 	uint16_t field; /* bit in the payload's unreadable mask */
-	uint16_t reserved;
+	uint16_t count; /* strings: enum dp_count */
 };
+enum dp_count { /* where a string ends, besides at a NUL */
+	DP_COUNT_NONE,
+	DP_COUNT_SIGNED, /* after a number of bytes; a negative one is 0 */
+	DP_COUNT_UNSIGNED,
+};
+/* So many bytes, at most `limit`. */
+static inline uint64_t dp_counted(enum dp_count kind, uint64_t n, uint64_t limit)
+{
+	if (kind == DP_COUNT_NONE)
+		return limit;
+	if (kind == DP_COUNT_SIGNED && (int64_t)n < 0)
+		return 0;
+	return n < limit ? n : limit;
+}
 
 /*
  * A payload with fields that may be unreadable starts with one uint64_t: bit i = field i (in field-table order) could not be read

@@ -43,9 +43,13 @@ struct dp_ask {
 	uint64_t agent; /* as in struct dp_probe_desc */
 	uint8_t kind;   /* enum dp_ask_kind */
 	uint8_t size;
-	uint8_t comm; /* 1: the string is the thread's name; the operand is not used */
-	uint8_t reserved[5];
+	uint8_t comm;  /* 1: the string is the thread's name; the operand is not used */
+	uint8_t count; /* enum dp_count: if not NONE, the operand is the address of a struct dp_counted_text */
+	uint8_t reserved[4];
 	char text[]; /* NUL-terminated */
+};
+struct dp_counted_text {
+	uint64_t addr, n;
 };
 /*
  * Helpers, C ABI, general registers only: void helper(struct dp_capture *rdi, const struct dp_op *rsi). Each appends at
@@ -53,7 +57,7 @@ struct dp_ask {
  * set: the agent has no string instructions.
  */
 #define DP_SYM_READ      "dp_agent_read"            /* size bytes at addr */
-#define DP_SYM_STRING    "dp_agent_string"          /* NUL-terminated bytes at addr */
+#define DP_SYM_STRING    "dp_agent_string"          /* bytes at addr up to a NUL or, in rdx, their number (enum dp_count) */
 #define DP_SYM_BACKTRACE "dp_agent_backtrace"       /* unwinds from capture->regs */
 #define DP_SYM_APART     "dp_agent_backtrace_apart" /* the same, on a stack of the slot's */
 #define DP_SYM_PARK      "dp_agent_park"            /* waits for a snapshot; appends its id (8 bytes), or 0 without one */

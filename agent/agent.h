@@ -93,7 +93,7 @@ int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t
 /* Called by dp_thunk_acquire. `record` is NULL if the hit is lost (and counted). */
 struct dp_reservation dp_acquire(const struct dp_probe_desc *desc);
 DP_EXPORT void dp_agent_read(struct dp_capture *capture, const struct dp_op *op);
-DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op);
+DP_EXPORT void dp_agent_string(struct dp_capture *capture, const struct dp_op *op, uint64_t count);
 DP_EXPORT void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_backtrace_apart(struct dp_capture *capture, const struct dp_op *op);
 /* Calls `to` on the stack of capture->slot; 0 if it has none, or uses it already. All signals are blocked (agent/unwind/apart.S).

@@ -13,7 +13,8 @@
 struct text {
 	const struct dp_agent *agent;
 	uint64_t addr;
-	uint64_t from; /* address of the piece; not a multiple of PIECE: none read yet */
+	uint64_t limit; /* it ends there at the latest */
+	uint64_t from;  /* address of the piece; not a multiple of PIECE: none read yet */
 	uint8_t piece[PIECE];
 };
 
@@ -65,7 +66,7 @@ static bool only_stars(const char *pattern)
 
 /*
  * After a mismatch the last star takes one character more: at most DP_STRING_MAX times, each with at most as many steps. The
- * string is taken to end at DP_STRING_MAX: nothing after that is read.
+ * string is taken to end at its limit, DP_STRING_MAX at most: nothing after that is read.
  */
 static struct dp_ask_result match_glob(struct text *t, const char *pattern)
 {
@@ -82,7 +83,7 @@ static struct dp_ask_result match_glob(struct text *t, const char *pattern)
 			continue;
 		}
 		ch = 0;
-		if (i < DP_STRING_MAX && !character(t, i, &ch))
+		if (i < t->limit && !character(t, i, &ch))
 			return unknown();
 		if (!ch && !*pattern)
 			return is(true);
@@ -104,7 +105,14 @@ struct dp_ask_result dp_match(uint64_t addr, const struct dp_ask *ask)
 
 	t.agent = (const struct dp_agent *)(uintptr_t)ask->agent;
 	t.addr = addr;
+	t.limit = DP_STRING_MAX;
 	t.from = 1;
+	if (ask->count != DP_COUNT_NONE) {
+		const struct dp_counted_text *counted = (const struct dp_counted_text *)(uintptr_t)addr;
+
+		t.addr = counted->addr;
+		t.limit = dp_counted((enum dp_count)ask->count, counted->n, DP_STRING_MAX);
+	}
 	if (ask->comm) { /* read into the piece here */
 		t.addr = t.from = 0;
 		t.piece[0] = 0;

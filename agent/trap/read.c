@@ -75,14 +75,14 @@ static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint
 	return n;
 }
 
-void dp_agent_string(struct dp_capture *capture, const struct dp_op *op)
+void dp_agent_string(struct dp_capture *capture, const struct dp_op *op, uint64_t count)
 {
 	uint32_t limit = op->size, written = 0, keep;
 	int64_t n;
 
 	if (!limit)
 		return;
-	n = read_string(capture, op->addr, limit, &written);
+	n = read_string(capture, op->addr, (uint32_t)dp_counted((enum dp_count)op->count, count, limit), &written);
 	if (n < 0) {
 		mark_unreadable(capture, op);
 		n = 0;

@@ -27,7 +27,8 @@ enum dp_expr_kind {
 	DP_EXPR_THREAD, /* base of the fs segment (the thread pointer: the word at %fs:0 by the ABI) */
 	DP_EXPR_XMM,    /* low `size` (4, 8) bytes of vector register `reg` (0-15), zero-extended */
 	DP_EXPR_FACT,   /* value: enum dp_fact */
-	DP_EXPR_MATCH,  /* 1 if the string at address a matches `text` (see `match`), else 0 */
+	DP_EXPR_MATCH,  /* 1 if the string at address a matches `text` (see `match`), else 0. b: GLOB: its length (is_signed), or
+	                   NULL */
 };
 enum dp_fact { /* properties of a hit */
 	DP_FACT_PID,      /* in the target's pid namespace */

@@ -51,8 +51,8 @@ static bool choose(const struct dp_expr *e, const struct dp_expr_env *world, uin
 
 struct text { /* a string, read character by character and only as far as needed */
 	const struct dp_expr_env *world;
-	uint64_t addr;
-	bool own; /* in our memory */
+	uint64_t addr, limit; /* it ends at the limit at the latest */
+	bool own;             /* in our memory */
 };
 
 static bool character(const struct text *t, size_t i, uint8_t *ret)
@@ -81,7 +81,7 @@ static bool only_stars(const char *pattern)
 	return !pattern[strspn(pattern, "*")];
 }
 
-/* After a mismatch the last star takes one more character. The string ends at DP_STRING_MAX; nothing after that is read. */
+/* After a mismatch the last star takes one more character. Nothing after the limit is read. */
 static bool match_glob(const struct text *t, const char *pattern, uint64_t *ret)
 {
 	const char *star = NULL;
@@ -95,7 +95,7 @@ static bool match_glob(const struct text *t, const char *pattern, uint64_t *ret)
 				break;
 			continue;
 		}
-		if (i < DP_STRING_MAX)
+		if (i < t->limit)
 			TRY(character(t, i, &ch));
 		else
 			ch = 0;
@@ -117,8 +117,14 @@ static bool match_glob(const struct text *t, const char *pattern, uint64_t *ret)
 
 static bool match(const struct dp_expr *e, const struct dp_expr_env *world, uint64_t *ret)
 {
-	struct text t = {.world = world, .own = e->a->kind == DP_EXPR_FACT && e->a->value == DP_FACT_COMM};
+	struct text t = {
+	        .world = world, .own = e->a->kind == DP_EXPR_FACT && e->a->value == DP_FACT_COMM, .limit = DP_STRING_MAX};
+	uint64_t n;
 	TRY(dp_expr_eval_in(e->a, world, &t.addr));
+	if (e->b) {
+		TRY(dp_expr_eval_in(e->b, world, &n));
+		t.limit = dp_counted(e->is_signed ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED, n, DP_STRING_MAX);
+	}
 	if (e->match == DP_MATCH_GLOB)
 		return match_glob(&t, e->text, ret);
 	return match_start(&t, e->text, strlen(e->text) + (e->match == DP_MATCH_EQUAL), ret);

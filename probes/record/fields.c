@@ -57,6 +57,7 @@ void dp_field_fini(struct dp_field *field)
 	free((void *)field->names);
 	dp_expr_destroy(field->expr);
 	dp_expr_destroy(field->high);
+	dp_expr_destroy(field->count);
 	*field = (struct dp_field){0};
 }
 

@@ -25,7 +25,7 @@ enum dp_source_kind {
 	DP_SRC_RFLAGS,
 	DP_SRC_XMM,    /* low 128 bits of xmm register `reg` (0-15) */
 	DP_SRC_MEMORY, /* `size` bytes at `addr` in the target; may be unreadable */
-	DP_SRC_STRING, /* NUL-terminated at `addr`; may be unreadable */
+	DP_SRC_STRING, /* at `addr`, up to a NUL or its `count`; may be unreadable */
 	DP_SRC_UNWIND,
 	DP_SRC_PARK,   /* id of the hit's snapshot, for which its thread waits; 0 if none was taken */
 	DP_SRC_EXPR,   /* `size` bytes of the value of `expr`; may be unreadable */
@@ -67,6 +67,8 @@ struct dp_field {
 	                                * Owned */
 	struct dp_expr *high;          /* DP_SRC_EXPR of 16 bytes: the upper eight, as `expr` is the lower; neither may fail.
 	                                * Owned */
+	struct dp_expr *count;         /* DP_SRC_STRING: its length in bytes, or NULL: up to the NUL. Owned */
+	bool count_is_signed;
 	char *label;                   /* display name ("req->len"), or NULL for `name`. Owned */
 	const struct dp_enumeration *names; /* enumerators, or NULL. Owned */
 	enum dp_display display;

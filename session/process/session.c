@@ -23,7 +23,7 @@ static bool reads_memory(const struct dp_probe *p)
 {
 	bool reads = dp_fields_may_fault(&p->fields) || dp_expr_reads(p->when);
 	for (size_t i = 0; i < p->fields.n && !reads; i++)
-		reads = dp_expr_reads(p->fields.field[i].expr);
+		reads = dp_expr_reads(p->fields.field[i].expr) || dp_expr_reads(p->fields.field[i].count);
 	return reads;
 }
 

@@ -47,7 +47,7 @@ static bool is_timed_expr(const struct dp_expr *e)
 static bool is_timed_fields(const struct dp_fields *fields)
 {
 	for (size_t i = 0; i < fields->n; i++)
-		if (is_timed_expr(fields->field[i].expr))
+		if (is_timed_expr(fields->field[i].expr) || is_timed_expr(fields->field[i].count))
 			return true;
 	return false;
 }

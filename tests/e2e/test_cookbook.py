@@ -320,7 +320,7 @@ class Cookbook(Pages):
             self.assertIn(next_one, (one, one - 1, one - 2, one + 19, one + 18))
 
     def test_string(self):
-        found = self.ask("string").rows(r'_M_p="([^"]*)"')
+        found = self.ask("string").rows(r'name="([^"]*)"')
         self.assertEqual((len(found), set(found) - {"customer A", "customer B"}), (2, set()))
 
     def test_kind(self):

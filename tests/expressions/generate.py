@@ -340,6 +340,8 @@ class Generator:
     def strings(self, depth):
         name = self.r.choice(["s", "s", "name"])
         p = self.member(self.node(depth - 1), name)
+        if self.one_in(2):
+            return self.counted(p, depth)
         if self.one_in(3):
             pattern = self.r.choice(PATTERNS)
             return Expr(f"{self.at_least(p, 10)} =~ {json.dumps(pattern)}", f"like({p.c}, {json.dumps(pattern)})", INT, 9)
@@ -348,6 +350,21 @@ class Generator:
         if self.one_in(3):
             sides.reverse()
         return Expr(f"{sides[0]} {op} {sides[1]}", f"({'!' if op == '!=' else ''}same_text({p.c}, {json.dumps(text)}))", INT, 9)
+
+    def counted(self, p, depth):
+        """str(p, n): a string of n bytes; often as many as the text that it is compared with has."""
+        text = self.r.choice(TEXTS + PATTERNS[1:])
+        n = self.integer(depth - 1)
+        while n.literal:  # would be a limit, not a length
+            n = self.variable(0)
+        if self.one_in(2):
+            n = self.binary_of("+", self.binary_of("*", n, Expr("0", "0", INT, literal=True)), Expr(str(len(text)), str(len(text)), INT, literal=True))
+        limit = self.r.choice(["", "", ", 7"])
+        s, op = f"str({p.text}, {n.text}{limit})", self.r.choice(["==", "!=", "=~"])
+        if self.one_in(4):
+            s, p, n = "g_text", Expr("", "g_text.data", STRING), Expr("", "g_text.len", INT)
+        call = "LIKE_COUNTED" if op == "=~" else "SAME_COUNTED"
+        return Expr(f"{s} {op} {json.dumps(text)}", f"({'!' if op == '!=' else ''}{call}({p.c}, {n.c}, {json.dumps(text)}))", INT, 9)
 
     def top(self):
         depth = self.r.choice([0, 1, 1, 2, 2, 3, 3, 4, 5])

@@ -101,6 +101,10 @@ static float g_f;
 static enum sign g_sign;
 static const int g_const = -77;
 static struct node g_node, *g_np;
+static struct {
+	const char *data;
+	long len;
+} g_text; /* a string that knows its length */
 static struct node *table[4];
 static const char *const texts[] = {"", "GET", "GET /1", "PUT", "a*b?", "longer than thirty-two characters, by a few of them"};
 
@@ -184,6 +188,55 @@ static inline int like(const char *p, const char *pattern)
 	return !fnmatch(pattern, copy, FNM_NOESCAPE);
 }
 
+static inline int starts(const char *p, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!can_read(p + i, 1)) {
+			own.failed = true;
+			return false;
+		}
+		if (p[i] != text[i])
+			return false;
+	}
+	return true;
+}
+
+/* str(p, n): n bytes, which may have no NUL behind them. */
+static inline int glob_counted(const char *p, uint64_t n, const char *pattern)
+{
+	char copy[256] = "";
+	for (size_t i = 0; i < n && i < sizeof(copy) - 1; i++) {
+		if (!can_read(p + i, 1)) {
+			own.failed = true;
+			return false;
+		}
+		if (!(copy[i] = p[i]))
+			break;
+	}
+	return !fnmatch(pattern, copy, FNM_NOESCAPE);
+}
+
+#define LENGTH(n)                                                                                                                \
+	({                                                                                                                       \
+		__auto_type n_ = +(n);                                                                                           \
+		n_ < 0 ? 0 : (uint64_t)n_;                                                                                       \
+	})
+/* If the length decides, p is not computed. */
+#define SAME_COUNTED(p, n, text)                                                                                                 \
+	({                                                                                                                       \
+		const uint64_t length_ = LENGTH(n);                                                                              \
+		length_ == strlen(text) && (!*(text) || starts(p, text, length_));                                               \
+	})
+#define LIKE_COUNTED(p, n, pattern)                                                                                              \
+	({                                                                                                                       \
+		const size_t plain_ = strcspn(pattern, "*?");                                                                    \
+		const uint64_t length_ = LENGTH(n);                                                                              \
+		!(pattern)[plain_]                                                                                               \
+		        ? length_ == plain_ && (!plain_ || starts(p, pattern, plain_))                                           \
+		        : (pattern)[plain_] == '*' && !(pattern)[plain_ + 1]                                                     \
+		                  ? length_ >= plain_ && starts(p, pattern, plain_)                                              \
+		                  : glob_counted(p, length_, pattern);                                                           \
+	})
 #define AT(p)                                                                                                                    \
 	(*({                                                                                                                     \
 		__auto_type at_ = (p);                                                                                           \
@@ -383,6 +436,8 @@ void world_randomize(uint64_t seed)
 	g_d = real();
 	g_f = (float)real();
 	g_sign = (enum sign[]){MINUS, ZERO, PLUS}[any() % 3];
+	g_text.data = texts[any() % (sizeof(texts) / sizeof(*texts))];
+	g_text.len = any() % 8 ? (long)strlen(g_text.data) : number();
 	P = (struct parameters){.pi = number(),
 	                        .pc = number(),
 	                        .pl = number(),

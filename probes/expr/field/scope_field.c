@@ -54,7 +54,7 @@ static bool is_there(const struct dp_fields *fields, const struct dp_field *f)
 		const struct dp_field *g = &fields->field[i];
 		if (!strcmp(g->label ? g->label : g->name, f->label) && g->type == f->type && g->size == f->size &&
 		    g->source == f->source && g->reg == f->reg && g->shift == f->shift && g->display == f->display &&
-		    same_expr(g->expr, f->expr) && same_expr(g->high, f->high))
+		    same_expr(g->expr, f->expr) && same_expr(g->high, f->high) && same_expr(g->count, f->count))
 			return true;
 	}
 	return false;
@@ -162,14 +162,23 @@ static struct dp_error *field_at(struct dp_fields_maker *m, const char *name, co
 	return append(m, name, label, f);
 }
 
-struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
-                               uint64_t length)
+struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o)
 {
 	/* with room for the dots of a truncated string */
-	const uint64_t size = (length ? length : TEXT_DEFAULT) + sizeof("...");
-	const struct dp_field f = {
-	        .type = DP_TYPE_STRING, .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size, .source = DP_SRC_STRING};
-	return field_at(m, name, label, f, addr);
+	const uint64_t size = (o->length ? o->length : TEXT_DEFAULT) + sizeof("...");
+	struct dp_field f = {.type = DP_TYPE_STRING,
+	                     .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size,
+	                     .source = DP_SRC_STRING,
+	                     .count_is_signed = o->count_is_signed};
+	struct dp_error *err = o->count ? dp_build_finish(o->count, &f.count) : NULL;
+	dp_expr_bind(f.count, m->s->at.site.addr);
+	if (!err)
+		err = dp_build_finish(o->value, &f.expr);
+	dp_expr_bind(f.expr, m->s->at.site.addr);
+	if (!err)
+		return append(m, name, label, f);
+	dp_field_fini(&f);
+	return err;
 }
 
 struct dp_error *dp_field_bytes(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr, uint64_t n)

@@ -70,7 +70,7 @@ static const char *trimmed(struct dp_arena *a, const char *text)
 	return dp_arena_copy(a, text, n);
 }
 
-/* str(p->name, 9) has the label p->name. */
+/* str(p->name, 9) has the label p->name, str(p->name, p->len) too. */
 static const char *label_of(struct dp_arena *a, const struct dp_ast *ast, const char *text)
 {
 	const char *open = strchr(text, '(');
@@ -78,7 +78,7 @@ static const char *label_of(struct dp_arena *a, const struct dp_ast *ast, const 
 		return ast->name;
 	if (ast->kind != DP_AST_STR || !open)
 		return trimmed(a, text);
-	const size_t n = strcspn(open + 1, ast->value ? "," : ")");
+	const size_t n = strcspn(open + 1, ast->value || ast->b ? "," : ")");
 	const bool plain = ast->a->kind == DP_AST_NAME || ast->a->kind == DP_AST_MEMBER;
 	const char *inner = plain ? dp_arena_copy(a, open + 1, n) : text;
 	return inner ? trimmed(a, inner) : NULL;

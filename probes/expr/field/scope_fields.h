@@ -22,8 +22,9 @@ struct dp_error *dp_call_fields(struct dp_fields_maker *m) DP_MUST_CHECK;
 /* scope_field.c: these add one field for one scalar, string, or array of bytes. */
 struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, const char *label,
                                  struct dp_operand o) DP_MUST_CHECK;
-struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,
-                               uint64_t length) DP_MUST_CHECK;
+/* The string at the operand's value, with its count and limit. */
+struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label,
+                               const struct dp_operand *o) DP_MUST_CHECK;
 /* A 16-byte value (dp_ctype_is_wide()), in memory or in two registers. */
 struct dp_error *dp_field_wide(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o) DP_MUST_CHECK;
 struct dp_error *dp_field_bytes(struct dp_fields_maker *m, const char *name, const char *label, struct dp_expr *addr,

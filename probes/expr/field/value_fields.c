@@ -137,7 +137,10 @@ static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name
 	if (o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)
 		return dp_field_absent(m, name, label, o.type, o.storage.piece->absent);
 	if (byte && addr && to->is_text && !o.is_slice)
-		return dp_field_text(m, name, label, addr, o.type->count && o.type->count < BYTES_SHOWN ? o.type->count : 0);
+		return dp_field_text(
+		        m, name, label,
+		        &(struct dp_operand){.value = addr,
+		                             .length = o.type->count && o.type->count < BYTES_SHOWN ? o.type->count : 0});
 	if (byte && addr && o.type->count) {
 		const uint64_t limit = o.is_slice ? BYTES_MAX : BYTES_SHOWN;
 		return dp_field_bytes(m, name, label, addr, o.type->count < limit ? o.type->count : limit);
@@ -157,7 +160,7 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 		return NULL;
 	if (o.is_place && o.type->kind == DP_CTYPE_RECORD && o.storage.n == 1 && o.storage.piece->kind == DP_PIECE_NONE)
 		return dp_field_absent(m, name, label, o.type, o.storage.piece->absent);
-	if (o.is_place && o.type->kind == DP_CTYPE_RECORD)
+	if (o.is_place && o.type->kind == DP_CTYPE_RECORD && !dp_lower_counted(m->s, &o))
 		return record_fields(m, name, label, o, depth);
 	if (o.is_place && o.type->kind == DP_CTYPE_ARRAY)
 		return array_fields(m, name, label, o, depth);
@@ -170,6 +173,6 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
 		return dp_field_absent(m, name, label, &dp_ctype_int, "every event has it already");
 	const struct dp_ctype *to = o.type->kind == DP_CTYPE_POINTER ? dp_ctype_to(o.type) : NULL;
 	if (o.is_str || (to && to->is_text))
-		return dp_field_text(m, name, label, o.value, o.length);
+		return dp_field_text(m, name, label, &o);
 	return dp_field_scalar(m, name, label, o);
 }

@@ -71,7 +71,8 @@ struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, cons
 	struct dp_arena *a = &s->arena;
 	const struct dp_ctype *from = o.type;
 	o.type = to;
-	o.is_constant = o.is_str = o.is_enumerator = false;
+	o.is_constant = o.is_str = o.is_enumerator = o.is_counted = false;
+	o.count = NULL;
 	o.bits = 0;
 	if (!o.value)
 		return o;
@@ -315,20 +316,6 @@ static struct dp_error *lower_sizeof(struct dp_scope *s, const struct dp_ast *as
 	return NULL;
 }
 
-static struct dp_error *lower_str(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
-{
-	DP_TRY(dp_lower(s, ast->a, ret));
-	DP_TRY(dp_lower_value(s, ast->a, ret));
-	/* A marker's arguments have sizes, but no types. */
-	const bool marker = s->at.usdt && ret->type->size == sizeof(uint64_t) && ret->type->kind != DP_CTYPE_FLOAT;
-	if (ret->type->kind != DP_CTYPE_POINTER && !ret->type->is_word && !marker)
-		return dp_lex_error(s->text, ast->at, "str() takes a pointer, an array or a register");
-	ret->is_str = true;
-	ret->is_constant = false;
-	ret->length = ast->value;
-	return NULL;
-}
-
 static struct dp_error *address_of(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	struct dp_operand o;
@@ -420,7 +407,7 @@ struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct d
 	case DP_AST_SIZEOF:
 		return lower_sizeof(s, ast, ret);
 	case DP_AST_STR:
-		return lower_str(s, ast, ret);
+		return dp_lower_str(s, ast, ret);
 	}
 	return dp_error(DP_TAG_INTERNAL, "an expression of an unknown kind");
 }

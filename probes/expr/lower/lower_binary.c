@@ -145,47 +145,6 @@ static const struct dp_ctype *common(const struct dp_operand *a, const struct dp
 	return is_signed ? &dp_ctype_int : &dp_ctype_uint;
 }
 
-static bool is_text(const struct dp_operand *o)
-{
-	return o->is_str || o->is_comm || o->type->kind == DP_CTYPE_POINTER;
-}
-
-/* "GET*" is a prefix, which is cheaper to match than a pattern. */
-static enum dp_match match_of(struct dp_scope *s, const char *pattern, const char **text)
-{
-	const size_t n = strlen(pattern), plain = strcspn(pattern, "*?");
-	*text = pattern;
-	if (plain == n)
-		return DP_MATCH_EQUAL;
-	if (plain + 1 != n || pattern[plain] != '*')
-		return DP_MATCH_GLOB;
-	*text = dp_arena_copy(&s->arena, pattern, plain);
-	return DP_MATCH_PREFIX;
-}
-
-static struct dp_error *compare_string(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
-{
-	const struct dp_operand *literal = p->b.string ? &p->b : &p->a, *text = p->b.string ? &p->a : &p->b;
-	const char *pattern = literal->string;
-	struct dp_expr e = {.kind = DP_EXPR_MATCH, .match = DP_MATCH_EQUAL, .a = text->value};
-	if (text->string || !is_text(text) || (ast->op != DP_AST_EQ && ast->op != DP_AST_NE && ast->op != DP_AST_MATCH) ||
-	    (ast->op == DP_AST_MATCH && !p->b.string))
-		return dp_lex_error(s->text, ast->at,
-		                    "strings are compared with ==, != or (on the right, with * and ?) =~: p == \"GET\"");
-	*ret = (struct dp_operand){.type = &dp_ctype_int, .absent = text->absent};
-	if (text->absent)
-		return NULL;
-	if (ast->op == DP_AST_MATCH)
-		e.match = match_of(s, pattern, &pattern);
-	if (pattern && strlen(pattern) > 255)
-		return dp_lex_error(s->text, ast->at, "a string in a comparison can have at most 255 characters");
-	e.text = (char *)pattern;
-	ret->value = pattern ? dp_build(&s->arena, e) : NULL;
-	if (ast->op == DP_AST_NE)
-		ret->value = dp_build_unary(&s->arena, DP_OP_NOT, ret->value);
-	return NULL;
-}
-
 static struct dp_error *constants(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
 {
 	uint64_t x = 0, y = 0;
@@ -285,7 +244,8 @@ static struct dp_error *choice(struct dp_scope *s, const struct dp_ast *ast, str
 	struct dp_operand c;
 	DP_TRY(dp_lower(s, ast->a, &c));
 	DP_TRY(dp_lower_value(s, ast->a, &c));
-	if (c.string || c.is_comm || p->a.string || p->b.string || p->a.is_comm || p->b.is_comm)
+	if (c.string || c.is_comm || p->a.string || p->b.string || p->a.is_comm || p->b.is_comm || p->a.is_counted ||
+	    p->b.is_counted)
 		return dp_lex_error(s->text, ast->at, "?: takes numbers and pointers");
 	c = dp_lower_truth(s, c);
 	if (p->a.is_constant && p->b.is_constant) {
@@ -308,13 +268,15 @@ static struct dp_error *choice(struct dp_scope *s, const struct dp_ast *ast, str
 static struct dp_error *operand(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	DP_TRY(dp_lower(s, ast, ret));
-	return dp_lower_value(s, ast, ret);
+	return dp_lower_counted(s, ret) ? NULL : dp_lower_value(s, ast, ret);
 }
 
 static struct dp_error *combine(struct dp_scope *s, const struct dp_ast *ast, struct pair *p, struct dp_operand *ret)
 {
 	if (p->a.string || p->b.string)
-		return compare_string(s, ast, p, ret);
+		return dp_lower_compare_string(s, ast, &p->a, &p->b, ret);
+	if (p->a.is_counted || p->b.is_counted)
+		return dp_lex_error(s->text, ast->at, "a string is compared with a text in quotes: s == \"GET\", s =~ \"*.php\"");
 	if (p->a.is_comm || p->b.is_comm || ast->op == DP_AST_MATCH)
 		return dp_lex_error(s->text, ast->at, "the other side must be a string: comm == \"name\"");
 	if (p->a.absent || p->b.absent) {

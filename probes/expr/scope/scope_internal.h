@@ -157,10 +157,17 @@ struct dp_operand {
 	const char *string;        /* a string literal */
 	bool is_str, is_comm;      /* str(p): the type is a pointer; comm */
 	uint64_t length;           /* of str(p, n), or 0 */
+	struct dp_expr *count;     /* of a string that knows its length: bytes, extended per its type; else NULL */
+	bool count_is_signed;
+	bool is_counted;           /* it is such a string by its type, not by str() */
 	bool is_slice;             /* show all elements, whatever their number */
 };
 struct dp_error *dp_lower(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_binary(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+/* lower_string.c: str(), and == != =~ where one side is a text in quotes. */
+struct dp_error *dp_lower_str(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
+struct dp_error *dp_lower_compare_string(struct dp_scope *s, const struct dp_ast *ast, const struct dp_operand *a,
+                                         const struct dp_operand *b, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_name(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 struct dp_error *dp_lower_register(struct dp_scope *s, const char *name, const struct dp_ast *ast, struct dp_operand *ret) DP_MUST_CHECK;
 /* lower_recorded.c: what was recorded as this part of an expression. *found is false for operators and numbers. */
@@ -173,6 +180,8 @@ struct dp_error *dp_lower_goroutine(struct dp_scope *s, bool *found, struct dp_o
 struct dp_operand dp_call_argument(struct dp_scope *s, unsigned n);
 /* Reads the operand's value from its storage; arrays become pointers. May set `absent`. */
 struct dp_error *dp_lower_value(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *o) DP_MUST_CHECK;
+/* A place of a type that is a string with a length becomes that string; false: it is none. */
+bool dp_lower_counted(struct dp_scope *s, struct dp_operand *o);
 /* Converts the value to another scalar type. */
 struct dp_operand dp_lower_convert(struct dp_scope *s, struct dp_operand o, const struct dp_ctype *to);
 /* The type after C's integer promotions. */

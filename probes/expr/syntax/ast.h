@@ -22,7 +22,7 @@ enum dp_ast_kind {
 	DP_AST_SLICE,    /* a[b:c], constants */
 	DP_AST_CAST,     /* (type)a */
 	DP_AST_SIZEOF,   /* of `type`, or of a */
-	DP_AST_STR,      /* str(a) or str(a, value): the string at a, at most `value` characters (0: not given) */
+	DP_AST_STR,      /* str(a): the string at a; b: its length, or NULL; value: at most so many characters (0: not given) */
 };
 enum dp_ast_op { /* binary operators; unary ones are their character */
 	DP_AST_OR = 256, DP_AST_AND, DP_AST_EQ, DP_AST_NE, DP_AST_MATCH, DP_AST_LE, DP_AST_GE, DP_AST_SHL, DP_AST_SHR,

@@ -6,7 +6,7 @@
  */
 #include "probes/expr/syntax/ast_parse.h"
 
-enum { NODES_MAX = 512, TEXT_MAX = 8192 };
+enum { NODES_MAX = 512, TEXT_MAX = 8192, STRING_LIMIT = 1023 };
 
 static struct dp_error *parse_cond(struct parser *p, struct dp_ast **ret);
 static struct dp_error *parse_unary(struct parser *p, struct dp_ast **ret);
@@ -44,6 +44,42 @@ static struct dp_error *parse_sizeof(struct parser *p, struct dp_ast **ret)
 	return make(p, node, ret);
 }
 
+/* A number that is the whole argument: at most so many characters. */
+static struct dp_error *parse_limit(struct parser *p, bool *found, uint64_t *ret)
+{
+	const struct parser before = *p;
+	*found = p->t.kind == DP_TOKEN_NUMBER;
+	if (!*found)
+		return NULL;
+	*ret = p->t.value;
+	DP_TRY(advance(p));
+	*found = is_op(p, ')');
+	if (*found && (!*ret || *ret > STRING_LIMIT))
+		return dp_lex_error(p->text, before.t.at,
+		                    "the length of a string must be a number from 1 to %d, or an expression", STRING_LIMIT);
+	if (!*found)
+		*p = before;
+	return NULL;
+}
+
+/* str(p), str(p, LIMIT), str(p, LENGTH), str(p, LENGTH, LIMIT) */
+static struct dp_error *parse_str_rest(struct parser *p, struct dp_ast *node)
+{
+	bool found;
+	DP_TRY(advance(p));
+	DP_TRY(parse_limit(p, &found, &node->value));
+	if (found)
+		return NULL;
+	node->value = 0;
+	DP_TRY(parse_cond(p, &node->b));
+	if (!is_op(p, ','))
+		return NULL;
+	DP_TRY(advance(p));
+	const size_t at = p->t.at;
+	DP_TRY(parse_limit(p, &found, &node->value));
+	return found ? NULL : dp_lex_error(p->text, at, "the limit of a string must be a number from 1 to %d", STRING_LIMIT);
+}
+
 static struct dp_error *parse_str(struct parser *p, struct dp_ast **ret)
 {
 	struct dp_ast node = {.kind = DP_AST_STR, .at = p->t.at};
@@ -51,13 +87,8 @@ static struct dp_error *parse_str(struct parser *p, struct dp_ast **ret)
 	const size_t open = p->t.at;
 	DP_TRY(advance(p));
 	DP_TRY(parse_cond(p, &node.a));
-	if (is_op(p, ',')) {
-		DP_TRY(advance(p));
-		if (p->t.kind != DP_TOKEN_NUMBER || !p->t.value || p->t.value > 1023)
-			return dp_lex_error(p->text, p->t.at, "the length of a string must be a number from 1 to 1023");
-		node.value = p->t.value;
-		DP_TRY(advance(p));
-	}
+	if (is_op(p, ','))
+		DP_TRY(parse_str_rest(p, &node));
 	DP_TRY(expect(p, ')', open, "this parenthesis is not closed"));
 	return make(p, node, ret);
 }

@@ -74,6 +74,38 @@ Test(ask, matches_as_fnmatch_does)
 	cr_expect(yes > 10000 && yes < 90000);
 }
 
+/* The string ends where unreadable memory begins. */
+Test(ask, a_string_with_a_length_matches_as_fnmatch_does)
+{
+	char pattern[16], copy[16];
+
+	for (unsigned i = 0; i < 20000; i++) {
+		const size_t n = next() % 12;
+		const struct dp_counted_text text = {(uintptr_t)(end - n), n};
+
+		fill(copy, n, "ab");
+		memcpy(end - n, copy, n);
+		fill(pattern, next() % 9, "ab*?");
+		ask->count = i & 1 ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED;
+		const bool want = !fnmatch(pattern, copy, FNM_NOESCAPE);
+		const struct dp_ask_result a = about(DP_ASK_GLOB, (const char *)&text, pattern);
+		cr_assert(a.known && a.value == want, "'%s' against '%s'", copy, pattern);
+	}
+}
+
+Test(ask, a_length_that_is_no_length)
+{
+	struct dp_counted_text text = {0, (uint64_t)-5};
+
+	ask->count = DP_COUNT_SIGNED;
+	cr_expect(about(DP_ASK_GLOB, (const char *)&text, "").value, "nothing");
+	memcpy(end - 3, "abc", 3);
+	text.addr = (uintptr_t)(end - 3);
+	ask->count = DP_COUNT_UNSIGNED;
+	cr_expect_not(about(DP_ASK_GLOB, (const char *)&text, "?b?").known);
+	cr_expect(about(DP_ASK_GLOB, (const char *)&text, "?b*").value);
+}
+
 Test(ask, equal_and_prefix_are_those_of_strcmp)
 {
 	char text[8];

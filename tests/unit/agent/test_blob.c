@@ -265,8 +265,8 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 	void (*finish)(struct dp_capture *) = (void (*)(struct dp_capture *))(uintptr_t)symbol(DP_SYM_FINISH);
 	void (*read)(struct dp_capture *, const struct dp_op *) =
 	        (void (*)(struct dp_capture *, const struct dp_op *))(uintptr_t)symbol(DP_SYM_READ);
-	void (*string)(struct dp_capture *, const struct dp_op *) =
-	        (void (*)(struct dp_capture *, const struct dp_op *))(uintptr_t)symbol(DP_SYM_STRING);
+	void (*string)(struct dp_capture *, const struct dp_op *, uint64_t) =
+	        (void (*)(struct dp_capture *, const struct dp_op *, uint64_t))(uintptr_t)symbol(DP_SYM_STRING);
 	uint64_t value = 0x1122334455667788;
 	struct dp_op ops[3] = {{(uintptr_t)&value, 8, 0, 0}, {(uintptr_t) "hello", 32, 1, 0}, {0, 32, 2, 0}};
 	struct machine out;
@@ -278,8 +278,8 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 	        .record = (struct dp_record *)out.gpr[1], .slot = (struct dp_slot *)out.gpr[6], .desc = &w->desc[0]};
 	c.cursor = c.record->payload + DP_MASK_BYTES;
 	read(&c, &ops[0]);
-	string(&c, &ops[1]);
-	string(&c, &ops[2]);
+	string(&c, &ops[1], 0);
+	string(&c, &ops[2], 0);
 	finish(&c);
 	cr_expect_eq(c.record->size, 16 + 8 + 8 + 6 + 1 + 1);
 	cr_expect_eq(*(uint64_t *)c.record->payload, 4);

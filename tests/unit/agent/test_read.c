@@ -117,7 +117,7 @@ Test(string, every_length_at_every_distance_from_an_unreadable_page)
 			memset(pages, 'y', 2 * PAGE);
 			memset(s, 'a', n);
 			s[n] = 0;
-			dp_agent_string(&capture, &op);
+			dp_agent_string(&capture, &op, 0);
 			cr_assert_eq(capture.cursor, start + n + 1);
 			cr_assert_str_eq((char *)start, (char *)s);
 			cr_assert_eq(mask(), 0);
@@ -134,10 +134,60 @@ Test(string, crosses_a_page)
 	uint8_t *start = capture.cursor;
 
 	memcpy(pages + PAGE - 3, "abcdef", 7);
-	dp_agent_string(&capture, &op);
+	dp_agent_string(&capture, &op, 0);
 	cr_expect_str_eq((char *)start, "abcdef");
 	cr_expect_eq(capture.cursor, start + 7);
 	expect_zero_behind_cursor();
+}
+
+static const char *counted(uint32_t size, enum dp_count kind, const void *addr, uint64_t n)
+{
+	struct dp_op op = op_at(addr, size, 0);
+	char *start = (char *)capture.cursor;
+
+	op.count = (uint16_t)kind;
+	memset(start, 0, 64); /* what the last one left */
+	*(uint64_t *)capture.record->payload = 0;
+	dp_agent_string(&capture, &op, n);
+	cr_assert_eq(capture.cursor, (uint8_t *)start + strlen(start) + 1);
+	expect_zero_behind_cursor();
+	capture.cursor = (uint8_t *)start;
+	return start;
+}
+
+Test(string, ends_after_its_length)
+{
+	const char *text;
+
+	memcpy(pages, "GET /index HTTP/1.1", 19);
+	cr_expect_str_eq(counted(64, DP_COUNT_UNSIGNED, pages, 10), "GET /index");
+	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, pages, 3), "GET");
+	cr_expect_eq(mask(), 0);
+	text = counted(16, DP_COUNT_UNSIGNED, pages, UINT64_MAX);
+	cr_expect_str_eq(text, "GET /index H...");
+	text = counted(16, DP_COUNT_UNSIGNED, pages, 15);
+	cr_expect_str_eq(text, "GET /index HTTP", "it fits");
+}
+
+Test(string, a_length_below_one_reads_nothing)
+{
+	cr_expect_str_eq(counted(64, DP_COUNT_UNSIGNED, NULL, 0), "");
+	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, (uint64_t)INT64_MIN), "");
+	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, (uint64_t)-1), "");
+	cr_expect_eq(mask(), 0);
+	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, 1), "");
+	cr_expect_eq(mask(), 1, "a NULL with a length is unreadable");
+}
+
+Test(string, reads_nothing_behind_its_length)
+{
+	uint8_t *s = pages + 2 * PAGE - 5;
+
+	memcpy(s, "/path", 5);
+	cr_expect_str_eq(counted(64, DP_COUNT_UNSIGNED, s, 5), "/path");
+	cr_expect_eq(mask(), 0);
+	cr_expect_str_eq(counted(64, DP_COUNT_UNSIGNED, s, 6), "");
+	cr_expect_eq(mask(), 1);
 }
 
 Test(string, cut_at_the_limit_ends_in_dots)
@@ -145,7 +195,7 @@ Test(string, cut_at_the_limit_ends_in_dots)
 	struct dp_op op = op_at(pages, 16, 0);
 	uint8_t *start = capture.cursor;
 
-	dp_agent_string(&capture, &op);
+	dp_agent_string(&capture, &op, 0);
 	cr_expect_str_eq((char *)start, "xxxxxxxxxxxx...");
 	cr_expect_eq(capture.cursor, start + 16);
 	cr_expect_eq(mask(), 0);
@@ -157,7 +207,7 @@ Test(string, exactly_fitting_is_not_cut)
 	uint8_t *start = capture.cursor;
 
 	pages[15] = 0;
-	dp_agent_string(&capture, &op);
+	dp_agent_string(&capture, &op, 0);
 	cr_expect_str_eq((char *)start, "xxxxxxxxxxxxxxx");
 	cr_expect_eq(capture.cursor, start + 16);
 }
@@ -168,7 +218,7 @@ Test(string, tiny_limits_stay_within_bounds)
 		struct dp_op op = op_at(pages, limit, 0);
 		uint8_t *start = capture.cursor;
 
-		dp_agent_string(&capture, &op);
+		dp_agent_string(&capture, &op, 0);
 		cr_expect_eq(capture.cursor, start + limit);
 		cr_expect_eq(strlen((char *)start), limit - 1);
 		cr_expect_eq(strspn((char *)start, "."), limit - 1);
@@ -181,7 +231,7 @@ Test(string, running_into_unreadable_memory_is_unreadable)
 	struct dp_op op = op_at(pages + 2 * PAGE - 10, 1024, 5);
 	uint8_t *start = capture.cursor;
 
-	dp_agent_string(&capture, &op);
+	dp_agent_string(&capture, &op, 0);
 	cr_expect_eq(capture.cursor, start + 1);
 	cr_expect_eq(*start, 0);
 	cr_expect_eq(mask(), 1u << 5);
@@ -193,7 +243,7 @@ Test(string, limit_in_front_of_unreadable_memory_is_only_cut)
 	struct dp_op op = op_at(pages + 2 * PAGE - 10, 10, 5);
 	uint8_t *start = capture.cursor;
 
-	dp_agent_string(&capture, &op);
+	dp_agent_string(&capture, &op, 0);
 	cr_expect_str_eq((char *)start, "xxxxxx...");
 	cr_expect_eq(mask(), 0);
 }
@@ -205,7 +255,7 @@ Test(string, address_space_ends_are_unreadable)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct dp_op op = {.addr = bad[i], .size = 100, .field = (uint16_t)i};
 
-		dp_agent_string(&capture, &op);
+		dp_agent_string(&capture, &op, 0);
 		cr_expect_eq(capture.cursor[-1], 0);
 		cr_expect(mask() >> i & 1, "address %#lx", bad[i]);
 	}

@@ -68,7 +68,7 @@ struct answer random_ask(uint64_t operand, const struct dp_ask *ask)
 	static const enum dp_match match[] = {
 	        [DP_ASK_EQUAL] = DP_MATCH_EQUAL, [DP_ASK_PREFIX] = DP_MATCH_PREFIX, [DP_ASK_GLOB] = DP_MATCH_GLOB};
 	const struct dp_expr_env world = {.read = read_self};
-	struct dp_expr at = {.kind = DP_EXPR_CONST, .value = operand};
+	struct dp_expr at = {.kind = DP_EXPR_CONST, .value = operand}, n = {.kind = DP_EXPR_CONST};
 	struct dp_expr e = {.kind = DP_EXPR_LOAD, .size = ask->size, .a = &at};
 	struct answer a = {0, 1};
 	if (ask->agent != (uint64_t)agent)
@@ -81,6 +81,13 @@ struct answer random_ask(uint64_t operand, const struct dp_ask *ask)
 		if (ask->kind != DP_ASK_LOAD)
 			e = (struct dp_expr){
 			        .kind = DP_EXPR_MATCH, .match = match[ask->kind], .a = &at, .text = (char *)ask->text};
+		if (ask->count != DP_COUNT_NONE) {
+			const struct dp_counted_text *counted = (const struct dp_counted_text *)operand;
+			at.value = counted->addr;
+			n.value = counted->n;
+			e.b = &n;
+			e.is_signed = ask->count == DP_COUNT_SIGNED;
+		}
 		a.known = dp_expr_eval_in(&e, &world, &a.value);
 	}
 	return a;

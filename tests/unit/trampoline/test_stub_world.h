@@ -123,12 +123,13 @@ void world_read(struct dp_capture *c, const struct dp_op *op)
 	c->cursor += op->size;
 }
 
-void world_string(struct dp_capture *c, const struct dp_op *op);
-void world_string(struct dp_capture *c, const struct dp_op *op)
+void world_string(struct dp_capture *c, const struct dp_op *op, uint64_t count);
+void world_string(struct dp_capture *c, const struct dp_op *op, uint64_t count)
 {
+	const uint32_t limit = (uint32_t)dp_counted((enum dp_count)op->count, count, op->size);
 	uint32_t n = 0;
 	bool good = true;
-	while (n < op->size && (good = world_copy(&c->cursor[n], op->addr + n, 1)) && c->cursor[n])
+	while (n < limit && (good = world_copy(&c->cursor[n], op->addr + n, 1)) && c->cursor[n])
 		n++;
 	if (!good) {
 		memset(c->cursor, 0, n);

@@ -18,7 +18,7 @@ enum { PAGE = 4096, PAGES = 6, FIELDS = 10 };
 static uint8_t *memory; /* every other page is readable */
 static struct probe probe;
 static struct dp_field field[FIELDS];
-static struct dp_expr nodes[FIELDS][4];
+static struct dp_expr nodes[FIELDS][4], counts[FIELDS][3];
 static char names[FIELDS][8];
 static unsigned faults, nasked;
 
@@ -114,6 +114,25 @@ static void pick_value(struct dp_field *f, unsigned i)
 		nodes[i][3] = (struct dp_expr){.kind = DP_EXPR_BINARY, .op = DP_OP_UMOD, .a = nodes[i], .b = &nodes[i][1]};
 }
 
+/* Lengths of all sizes; some cannot be read. */
+static struct dp_expr *pick_count(unsigned i)
+{
+	uint64_t r = machine_random();
+	struct dp_expr *n = counts[i];
+	n[0] = (struct dp_expr){.kind = DP_EXPR_REG, .reg = r & 15, .size = 8};
+	n[1] = (struct dp_expr){.kind = DP_EXPR_CONST, .value = r >> 8 & 1 ? r >> 10 & 127 : r};
+	n[2] = (struct dp_expr){.kind = DP_EXPR_BINARY, .op = DP_OP_AND, .a = n, .b = &n[1]};
+	switch (r >> 4 & 3) {
+	case 0:
+		n[2] = (struct dp_expr){.kind = DP_EXPR_LOAD, .size = 1, .a = n};
+		return &n[2];
+	case 1:
+		return &n[1];
+	default:
+		return &n[2];
+	}
+}
+
 static void pick_memory(struct dp_field *f, unsigned i)
 {
 	static const uint32_t sizes[] = {1, 3, 4, 7, 8, 12, 16, 20, 31, 32, 48, 63, 64, 100};
@@ -124,6 +143,10 @@ static void pick_memory(struct dp_field *f, unsigned i)
 	f->addr = dp_addr_of(pick_address());
 	if (r >> 9 & 3)
 		f->expr = address(i);
+	if (f->expr && f->source == DP_SRC_STRING && (r >> 11 & 7) == 0) {
+		f->count = pick_count(i);
+		f->count_is_signed = r >> 14 & 1;
+	}
 }
 
 static void pick_field(struct dp_field *f, unsigned i)
@@ -167,24 +190,34 @@ static bool read_world(uint64_t addr, void *buf, size_t n, void *data)
 	return world_copy(buf, addr, n);
 }
 
-static bool value_of(const struct dp_field *f, uint64_t *ret)
+static bool evaluate(const struct dp_expr *e, uint64_t *ret)
 {
 	struct dp_regs regs = {.rip = probe.req.site, .rflags = expected.in->rflags};
 	memcpy(regs.gpr, expected.in->gpr, sizeof(regs.gpr));
 	const struct dp_expr_env w = {.regs = &regs, .read = read_world};
-	if (f->source == DP_SRC_REG) {
-		*ret = regs.gpr[f->reg];
-		return true;
-	}
-	*ret = f->addr.v;
-	return !f->expr || dp_expr_eval_in(f->expr, &w, ret);
+	return dp_expr_eval_in(e, &w, ret);
 }
 
-/* Cut strings end in dots, as far as these fit. */
+static bool value_of(const struct dp_field *f, uint64_t *ret)
+{
+	*ret = f->source == DP_SRC_REG ? expected.in->gpr[f->reg] : f->addr.v;
+	return !f->expr || evaluate(f->expr, ret);
+}
+
+/* Cut strings end in dots, as far as these fit. A string with a length below the limit is not cut. */
 static bool text_of(const struct dp_field *f, uint64_t at, char *text)
 {
 	const uint32_t last = f->size - 1;
+	uint64_t count = f->size;
+	if (f->count && !evaluate(f->count, &count))
+		return false;
+	if (f->count && f->count_is_signed && (int64_t)count < 0)
+		count = 0;
 	for (uint32_t n = 0; n < f->size; n++) {
+		if (n == count) {
+			text[n] = 0;
+			return true;
+		}
 		if (!world_copy(&text[n], at + n, 1))
 			return false;
 		if (!text[n])

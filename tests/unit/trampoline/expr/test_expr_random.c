@@ -135,6 +135,11 @@ static struct dp_expr *matching(unsigned depth)
 	e->a->value = r >> 4 & 3 ? at : pick_address();
 	if (depth > 1 && r >> 6 & 1)
 		e->a = tree(depth - 1);
+	if (e->match == DP_MATCH_GLOB && depth > 1 && r >> 60 & 1) { /* of a length that often is that of the text */
+		e->b = r >> 61 & 1 ? tree(depth - 1) : node(DP_EXPR_CONST);
+		e->b->value = e->b->kind == DP_EXPR_CONST ? n : e->b->value;
+		e->is_signed = r >> 62 & 1;
+	}
 	return e;
 }
 

@@ -149,7 +149,8 @@ bool dp_flags_free(const struct dp_runtime *rt, const struct dp_request *req)
 		return false;
 	for (size_t i = 0; req->fields && i < req->fields->n; i++) {
 		const struct dp_field *f = &req->fields->field[i];
-		if (f->source == DP_SRC_RFLAGS || f->source == DP_SRC_UNWIND || f->source == DP_SRC_PARK || asks(f->expr))
+		if (f->source == DP_SRC_RFLAGS || f->source == DP_SRC_UNWIND || f->source == DP_SRC_PARK || asks(f->expr) ||
+		    asks(f->count))
 			return false;
 	}
 	return dp_flags_dead(req->text, req->site);

@@ -16,7 +16,7 @@ bool dp_capture_is_called(const struct dp_capture_code *c, const struct dp_field
 		return true;
 	if (!is_memory(f))
 		return false;
-	if (!c->rt.faults || c->calls || f->size > DP_CAPTURE_INLINE)
+	if (!c->rt.faults || c->calls || f->size > DP_CAPTURE_INLINE || f->count)
 		return true;
 	return f->source == DP_SRC_STRING && f->size < DP_CAPTURE_STRING_MIN;
 }
@@ -38,7 +38,7 @@ unsigned dp_capture_piece(unsigned left)
 
 static unsigned guards_of(const struct dp_field *f)
 {
-	unsigned n = dp_capture_is_computed(f) ? dp_expr_guards(f->expr) : 0;
+	unsigned n = dp_capture_is_computed(f) ? dp_expr_guards(f->expr) + dp_expr_guards(f->count) : 0;
 	if (f->source == DP_SRC_STRING)
 		n += (f->size + 7) / 8 + 1;
 	for (unsigned left = f->source == DP_SRC_MEMORY ? f->size : 0; left > 0; left -= dp_capture_piece(left))
@@ -68,6 +68,11 @@ static void init_field(struct dp_asm *a, const struct dp_field *f, struct dp_cap
 	*ret = (struct dp_capture_field){0};
 	if (dp_capture_is_computed(f))
 		dp_exits_init(a, f->expr, &ret->exits);
+	if (f->count) { /* the same exits serve both */
+		struct dp_exits more;
+		dp_exits_init(a, f->count, &more);
+		ret->exits = more.n > ret->exits.n ? more : ret->exits;
+	}
 	if (!ret->exits.n) {
 		ret->exits.n = 1;
 		ret->exits.at[0] = dp_asm_label(a);
@@ -199,12 +204,22 @@ unsigned dp_capture_store(struct dp_asm *a, const struct dp_view *view, const st
 	return f->size;
 }
 
-void dp_capture_compute(struct dp_capture_code *c, size_t i)
+static void compute(struct dp_capture_code *c, size_t i, const struct dp_expr *value)
 {
 	struct dp_expr_code e = {.a = c->a, .rt = &c->rt, .view = c->view};
 	if (dp_capture_may_fail(&c->fields->field[i]))
 		e.exits = c->field[i].exits;
-	dp_expr_value(&e, c->fields->field[i].expr);
+	dp_expr_value(&e, value);
+}
+
+void dp_capture_compute(struct dp_capture_code *c, size_t i)
+{
+	compute(c, i, c->fields->field[i].expr);
+}
+
+void dp_capture_compute_count(struct dp_capture_code *c, size_t i)
+{
+	compute(c, i, c->fields->field[i].count);
 }
 
 void dp_capture_store_value(struct dp_capture_code *c, size_t i, struct dp_rm to)

@@ -62,6 +62,8 @@ uint64_t dp_capture_none(const struct dp_fields *fields); /* mask bits that are 
 unsigned dp_capture_store(struct dp_asm *a, const struct dp_view *view, const struct dp_field *field, struct dp_rm to);
 /* Loads the value of the field's expression into rax. */
 void dp_capture_compute(struct dp_capture_code *c, size_t i);
+/* The same for a string's length. */
+void dp_capture_compute_count(struct dp_capture_code *c, size_t i);
 /* Stores rax, as set by dp_capture_compute(), and the upper half of sixteen bytes; changes rax, rcx, rdx and flags. */
 void dp_capture_store_value(struct dp_capture_code *c, size_t i, struct dp_rm to);
 /* Size of the next move, with so many bytes left. */

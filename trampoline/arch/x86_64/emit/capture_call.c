@@ -115,13 +115,22 @@ static uint64_t helper_of(const struct dp_runtime *rt, enum dp_source_kind sourc
 	                                 : rt->backtrace;
 }
 
-/* struct dp_op at the address in rax. */
+static enum dp_count count_of(const struct dp_field *f)
+{
+	return !f->count ? DP_COUNT_NONE : f->count_is_signed ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED;
+}
+
+/* struct dp_op with the address in rax. A string's length has waited in the address's place, and goes to rdx. */
 static void fill_op(struct dp_capture_code *c, const struct dp_field *f, size_t i)
 {
-	struct dp_op op = {.size = f->size, .field = (uint16_t)i};
-	_Static_assert(offsetof(struct dp_op, field) == 12 && offsetof(struct dp_op, size) == 8, "one word");
+	struct dp_op op = {.size = f->size, .field = (uint16_t)i, .count = (uint16_t)count_of(f)};
+	_Static_assert(offsetof(struct dp_op, count) == 14 && offsetof(struct dp_op, field) == 12 &&
+	                       offsetof(struct dp_op, size) == 8,
+	               "one word");
+	if (f->count)
+		dp_asm_mov_load(c->a, 8, dp_rm_mem(DP_RSP, OP), DP_RDX);
 	dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP));
-	dp_asm_mov_const(c->a, op.size | (uint64_t)op.field << 32, DP_RAX);
+	dp_asm_mov_const(c->a, op.size | (uint64_t)op.field << 32 | (uint64_t)op.count << 48, DP_RAX);
 	dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP + 8));
 	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, OP), DP_RSI);
 }
@@ -131,6 +140,10 @@ static void call_helper(struct dp_capture_code *c, size_t i, size_t op)
 {
 	const struct dp_field *f = &c->fields->field[i];
 	if (dp_capture_is_computed(f)) {
+		if (f->count) {
+			dp_capture_compute_count(c, i);
+			dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP));
+		}
 		dp_capture_compute(c, i);
 		dp_asm_bind(c->a, c->field[i].back);
 		fill_op(c, f, i);
@@ -143,7 +156,7 @@ static void call_helper(struct dp_capture_code *c, size_t i, size_t op)
 	dp_asm_call(c->a, helper_of(&c->rt, f->source), DP_RAX);
 }
 
-/* A field that cannot be computed: 0, or an address that is never mapped. */
+/* A field that cannot be computed: 0, or an address that is never mapped, with a length for which it is read. */
 void dp_capture_put_aside_called(struct dp_capture_code *c, size_t i)
 {
 	const struct dp_field *f = &c->fields->field[i];
@@ -156,7 +169,10 @@ void dp_capture_put_aside_called(struct dp_capture_code *c, size_t i)
 		dp_asm_alu_imm(c->a, DP_ALU_OR, 1, 1 << i % 8, mask);
 		dp_asm_mov_const(c->a, 0, DP_RAX);
 	} else {
-		dp_asm_mov_const(c->a, UINT64_C(1) << 63, DP_RAX);
+		dp_asm_mov_const(c->a, UINT64_C(1) << 62, DP_RAX);
+		if (f->count)
+			dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_mem(DP_RSP, OP));
+		dp_asm_shift(c->a, DP_SHIFT_SHL, 1, DP_RAX);
 	}
 	dp_asm_jmp(c->a, c->field[i].back);
 }

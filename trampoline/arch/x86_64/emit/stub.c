@@ -373,7 +373,8 @@ static bool is_counted(const struct dp_request *req)
 {
 	bool asks = !req->hook && dp_expr_asks_for(req->when, DP_FACT_HITS);
 	for (size_t i = 0; !req->hook && !asks && i < req->fields->n; i++)
-		asks = dp_expr_asks_for(req->fields->field[i].expr, DP_FACT_HITS);
+		asks = dp_expr_asks_for(req->fields->field[i].expr, DP_FACT_HITS) ||
+		       dp_expr_asks_for(req->fields->field[i].count, DP_FACT_HITS);
 	return asks;
 }
 

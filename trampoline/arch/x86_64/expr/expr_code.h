@@ -15,6 +15,9 @@ struct dp_label dp_code_failure(struct dp_expr_code *c);
 void dp_code_extend(struct dp_expr_code *c, unsigned size, bool is_signed);
 /* The maximum of words on the stack while the value is computed. */
 unsigned dp_code_pushes(const struct dp_expr *e);
+/* Pushes the value; it counts as one word. Drops words without reading them. */
+void dp_code_push(struct dp_expr_code *c, const struct dp_expr *e);
+void dp_code_drop(struct dp_expr_code *c, unsigned words);
 /* cmp or test; returns the condition code of "true". */
 enum dp_cc dp_code_compare(struct dp_expr_code *c, const struct dp_expr *e);
 

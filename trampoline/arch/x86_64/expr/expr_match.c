@@ -80,10 +80,28 @@ static void match_inline(struct dp_expr_code *c, const struct dp_expr *e, bool s
 	dp_asm_bind(c->a, end);
 }
 
+/* The agent gets the address of both numbers, on the stack. */
+static void ask_counted(struct dp_expr_code *c, const struct dp_expr *e)
+{
+	struct dp_ask how = {.kind = DP_ASK_GLOB, .count = e->is_signed ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED};
+	_Static_assert(offsetof(struct dp_counted_text, n) == 8, "pushed first");
+	dp_code_push(c, e->b);
+	dp_code_push(c, e->a);
+	dp_asm_mov_store(c->a, 8, DP_RSP, dp_rm_reg(DP_RAX));
+	dp_code_ask(c, &how, e->text, true);
+	dp_code_drop(c, 2);
+	dp_asm_test(c->a, 8, DP_RAX, dp_rm_reg(DP_RAX));
+}
+
 void dp_code_match(struct dp_expr_code *c, const struct dp_expr *e, bool sense, struct dp_label to)
 {
 	unsigned guards = dp_code_match_guards(e);
 	dp_code_claim(c, DP_RAX);
+	if (e->b) {
+		ask_counted(c, e);
+		dp_asm_jcc(c->a, sense ? DP_CC_NE : DP_CC_E, to);
+		return;
+	}
 	if (!dp_code_is_comm(e))
 		dp_expr_value(c, e->a);
 	if (guards && dp_code_guards(c, guards)) {

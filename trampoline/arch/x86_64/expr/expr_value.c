@@ -29,11 +29,17 @@ static void count_words(struct dp_expr_code *c, int more)
 		c->a->failed = true;
 }
 
-static void push_value(struct dp_expr_code *c, const struct dp_expr *e)
+void dp_code_push(struct dp_expr_code *c, const struct dp_expr *e)
 {
 	dp_expr_value(c, e);
 	dp_asm_push(c->a, DP_RAX);
 	count_words(c, 1);
+}
+
+void dp_code_drop(struct dp_expr_code *c, unsigned words)
+{
+	dp_asm_lea(c->a, dp_rm_mem(DP_RSP, 8 * (int64_t)words), DP_RSP);
+	count_words(c, -(int)words);
 }
 
 static void pop(struct dp_expr_code *c, unsigned reg)
@@ -65,8 +71,9 @@ unsigned dp_code_pushes(const struct dp_expr *e)
 	case DP_EXPR_UNARY:
 	case DP_EXPR_CAST:
 	case DP_EXPR_LOAD:
-	case DP_EXPR_MATCH:
 		return dp_code_pushes(e->a);
+	case DP_EXPR_MATCH:
+		return e->b ? most(2, most(dp_code_pushes(e->b), 1 + dp_code_pushes(e->a))) : dp_code_pushes(e->a);
 	case DP_EXPR_COND:
 		return most(dp_code_pushes(e->c), most(dp_code_pushes(e->a), dp_code_pushes(e->b)));
 	case DP_EXPR_BINARY:
@@ -113,11 +120,11 @@ static void operands(struct dp_expr_code *c, const struct dp_expr *e)
 		dp_expr_value(c, e->a);
 		simple_into(c, e->b, DP_RCX);
 	} else if (dp_code_pushes(e->b) > dp_code_pushes(e->a)) {
-		push_value(c, e->b);
+		dp_code_push(c, e->b);
 		dp_expr_value(c, e->a);
 		pop(c, DP_RCX);
 	} else {
-		push_value(c, e->a);
+		dp_code_push(c, e->a);
 		dp_expr_value(c, e->b);
 		dp_asm_mov_store(c->a, 8, DP_RAX, dp_rm_reg(DP_RCX));
 		pop(c, DP_RAX);
