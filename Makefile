@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 BUILD ?= build
 
-.PHONY: all deps demo test check check-long check-kernels bench bench-peers install deb clean format asan relocate-fuzz expression-fuzz torture
+.PHONY: all deps demo test check check-long check-kernels bench bench-peers install deb tarball clean format asan relocate-fuzz expression-fuzz torture
 .DEFAULT_GOAL := all
 
 all: ## build the release in build/
@@ -80,11 +80,15 @@ deb: ## packages for Debian in build/packages: dynprobe, dynprobe-dev
 	cpack --config $(BUILD)/CPackConfig.cmake -G DEB -B $(BUILD)/packages
 	lintian --allow-root --fail-on error,warning $(BUILD)/packages/*.deb
 
+tarball: ## an archive for any distribution with glibc 2.31 in build/packages
+	@sh scripts/install-packages.sh packages
+	@sh scripts/make-tarball.sh
+
 format: ## clang-format over every C file
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean: ## remove every build directory
-	rm -rf build build-debug build-o3 build-asan build-clang build-fuzz
+	rm -rf build build-debug build-o3 build-asan build-clang build-portable build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Tries an installed dynprobe in a system that has nothing else: it attaches, launches, views a trace and takes a snapshot.
 # usage: try-dynprobe.sh DYNPROBE [MANUAL PAGE]
+# 'libc[-.]*': before glibc 2.34 the file was libc-2.31.so.
 set -eu
 dynprobe=$1
 work=$(mktemp -d)
@@ -17,7 +18,7 @@ until [ -s "$work/ready" ]; do kill -0 "$perl" && sleep 0.05; done
 
 run --version
 expect '^dynprobe [0-9]'
-run --pid "$perl" --function 'libc.so.6!select' -t reg:rdi -t backtrace -n 5 --record "$work/trace"
+run --pid "$perl" --function 'libc[-.]*!select' -t reg:rdi -t backtrace -n 5 --record "$work/trace"
 expect 'select: rdi='
 expect '^ *#1 .*perl'
 run view "$work/trace"

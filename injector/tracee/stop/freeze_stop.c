@@ -22,6 +22,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SPIN_NS   10000u
 #define TOLD_NS   UINT64_C(250000) /* SIGCHLD ends the sleep earlier, unless another thread of ours took it */
