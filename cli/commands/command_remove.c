@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* remove and detach: restore the text. Events of LTTng are parked: its sink stays in the process, idle. */
+#include "base/duration.h"
 #include "cli/commands/command.h"
 #include "cli/commands/residents_each.h"
 #include "output/output.h"
@@ -49,8 +50,9 @@ static struct dp_error *remove_group(struct dp_residents *left, struct dp_reside
 
 static void say_removed(const struct dp_residents *left, const char *names, const struct dp_remove_report *sum)
 {
-	fprintf(stderr, "dynprobe: removed from %d (%s): %s   (longest pause %" PRIu64 " us)\n", dp_target_pid(left->target),
-	        dp_target_comm(left->target), names ? names : "", sum->pause_ns / 1000);
+	char pause[DP_DURATION_TEXT];
+	fprintf(stderr, "dynprobe: removed from %d (%s): %s   (longest pause %s)\n", dp_target_pid(left->target),
+	        dp_target_comm(left->target), names ? names : "", dp_duration(sum->pause_ns, pause));
 }
 
 /* What opening the process has removed. True if there was anything. */

@@ -5,6 +5,7 @@
  */
 #include "injector/lttng/sink.h"
 
+#include "base/duration.h"
 #include "injector/target/group/group.h"
 #include "injector/tracee/proc/filter.h"
 #include "injector/tracee/proc/proc.h"
@@ -266,7 +267,8 @@ struct dp_error *dp_target_sink_load(struct dp_target *t, uint64_t limit_ns, str
 		return err;
 	fill_entries(&v, l.fresh, ret);
 	t->sink = ret->sink; /* probes installed from now on emit through it */
-	dp_target_log(t, "LTTng sink %s in %llu us; a thread was held for at most %llu us", l.fresh ? "loaded" : "found",
-	              (unsigned long long)stats->load_ns / 1000, (unsigned long long)v.pause_ns / 1000);
+	char load[DP_DURATION_TEXT], pause[DP_DURATION_TEXT];
+	dp_target_log(t, "LTTng sink %s in %s; a thread was held for at most %s", l.fresh ? "loaded" : "found",
+	              dp_duration(stats->load_ns, load), dp_duration(v.pause_ns, pause));
 	return NULL;
 }

@@ -6,6 +6,7 @@
  * (dp_not_live()). Then the tool fills them through its own descriptor of the memfd; the magic word comes last. A region without
  * it was left by a killed tool; nothing runs in it, and the next tool removes it.
  */
+#include "base/duration.h"
 #include "injector/lttng/sink.h"
 #include "injector/target/memfd.h"
 #include "injector/tracee/proc/limits.h"
@@ -286,8 +287,8 @@ static struct dp_error *do_once(struct dp_sink_view *v, action *act, struct plan
 	dp_priority_restore(&priority);
 	if (held > v->pause_ns)
 		v->pause_ns = held;
-	dp_target_log(v->t, "the LTTng sink's mappings: %s held for %llu us", live ? "a thread" : "threads",
-	              (unsigned long long)held / 1000);
+	char text[DP_DURATION_TEXT];
+	dp_target_log(v->t, "the LTTng sink's mappings: %s held for %s", live ? "a thread" : "threads", dp_duration(held, text));
 	return err;
 }
 

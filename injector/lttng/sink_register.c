@@ -6,8 +6,9 @@
  */
 #include "injector/lttng/sink.h"
 
-#include "injector/tracee/stop/freeze.h"
+#include "base/duration.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -216,7 +217,8 @@ struct dp_error *dp_target_sink_register(struct dp_target *t, struct dp_sink_cla
 		DP_TRY(register_batch(&v, classes + done, part, nfields));
 		done += part;
 	}
-	dp_target_log(t, "%zu events registered in %llu us", n, (unsigned long long)(dp_now_ns() - begin) / 1000);
+	char took[DP_DURATION_TEXT];
+	dp_target_log(t, "%zu events registered in %s", n, dp_duration(dp_now_ns() - begin, took));
 	return NULL;
 }
 

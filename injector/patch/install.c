@@ -4,6 +4,7 @@
  * written (install_sites.c): with all threads held, or live (decision 0015).
  */
 #include "injector/patch/install.h"
+#include "base/duration.h"
 #include "injector/patch/quiesce/code_index.h"
 #include "injector/patch/semaphores.h"
 #include "injector/target/group/group.h"
@@ -102,7 +103,8 @@ static struct dp_error *add_placed(struct install *i)
 void dp_install_note_hold(struct install *i, const struct dp_freeze *f, const char *what)
 {
 	struct dp_install_stats *stats = i->stats;
-	dp_target_log(i->t, "%s: threads held for %llu us", what, (unsigned long long)(f->end_ns - f->begin_ns) / 1000);
+	char held[DP_DURATION_TEXT];
+	dp_target_log(i->t, "%s: threads held for %s", what, dp_duration(f->end_ns - f->begin_ns, held));
 	if (f->end_ns - f->begin_ns > stats->pause_ns)
 		stats->pause_ns = f->end_ns - f->begin_ns;
 }

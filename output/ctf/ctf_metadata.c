@@ -163,7 +163,7 @@ static void put_field(struct dp_buf *b, const struct dp_field *f)
 		if (f->display == DP_DISPLAY_LONG_DOUBLE)
 			dp_buf_printf(b, "struct { xint64_t mantissa; xint16_t sign_exponent; xint8_t padding[6]; } _%s;\n",
 			              f->name);
-		else if (f->display >= DP_DISPLAY_INT128)
+		else if (dp_display_is_wide(f->display))
 			dp_buf_printf(b, "struct { xint64_t low; %sint64_t high; } _%s;\n",
 			              f->display == DP_DISPLAY_INT128 ? "" : "u", f->name);
 		else

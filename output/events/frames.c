@@ -41,7 +41,7 @@ void dp_frame_describe(struct dp_image *image, uint64_t pc, bool exact, bool rea
 	                          pc == f.start.v + f.size && f.name[0] && f.module;
 	if (call_ends_function)
 		snprintf(text, DP_FRAME_TEXT, "%s+0x%" PRIx64 "/0x%" PRIx64 " [%s]", readable ? dp_function_readable(&f) : f.name,
-		         pc - f.start.v, f.size, dp_module_name(f.module));
+		         pc - f.start.v, f.size, dp_module_shown(f.module));
 	else if (describe_generated(image, pc, exact, text))
 		return;
 	else if (readable)

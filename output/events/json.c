@@ -48,12 +48,13 @@ static void put_meaning(struct dp_buf *b, const struct dp_field *f)
 	static const char *const looks[] = {[DP_DISPLAY_BOOL] = "bool",
 	                                    [DP_DISPLAY_CHAR] = "char",
 	                                    [DP_DISPLAY_RESULT] = "result",
-	                                    [DP_DISPLAY_CALL] = "call"};
+	                                    [DP_DISPLAY_CALL] = "call",
+	                                    [DP_DISPLAY_DURATION] = "duration"};
 	if (f->label) {
 		put_key(b, ",", "label");
 		dp_put_json_str(b, f->label);
 	}
-	if (f->display != DP_DISPLAY_NUMBER && f->display < DP_DISPLAY_INT128) {
+	if (f->display != DP_DISPLAY_NUMBER && !dp_display_is_wide(f->display)) {
 		put_key(b, ",", "look");
 		dp_put_json_str(b, looks[f->display]);
 	}
@@ -81,7 +82,7 @@ static void put_type(struct dp_buf *b, const struct dp_field *f)
 	static const char *const wide[] = {
 	        [DP_DISPLAY_INT128] = "int128", [DP_DISPLAY_UINT128] = "uint128", [DP_DISPLAY_LONG_DOUBLE] = "long double"};
 	bool sized = f->type == DP_TYPE_INT || f->type == DP_TYPE_UINT;
-	bool is_wide = f->display >= DP_DISPLAY_INT128;
+	bool is_wide = dp_display_is_wide(f->display);
 	bool limited = f->type == DP_TYPE_STRING || f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE;
 	bool is_double = f->type == DP_TYPE_FLOAT && f->size == sizeof(double);
 	put_key(b, ",", "type");

@@ -14,8 +14,8 @@ struct text {
 	struct dp_writer base;
 	struct dp_lines lines;
 	bool color;
-	pid_t pid;      /* of the first event */
-	bool many;      /* events of several processes have been seen */
+	pid_t pid; /* of the first event */
+	bool many; /* events of several processes have been seen */
 	struct dp_stamp stamp;
 	struct dp_heads heads;    /* threads and names */
 	struct dp_pieces *pieces; /* of each class: names of fields */
@@ -145,6 +145,8 @@ static bool put_special(struct dp_buf *b, const struct dp_field *field, const st
 		dp_put_str(b, v->u ? "true" : "false");
 	else if (field->display == DP_DISPLAY_CHAR)
 		put_char(b, v->u);
+	else if (field->display == DP_DISPLAY_DURATION)
+		dp_put_duration(b, v->u);
 	else
 		return dp_put_call_display(b, field->display, v->u);
 	return true;
@@ -174,6 +176,8 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 		return;
 	else if (field->type == DP_TYPE_FLOAT)
 		dp_put_double(b, v->f, field->size);
+	else if (field->type == DP_TYPE_POINTER && !v->u)
+		dp_put_str(b, "NULL");
 	else if (field->hex || field->type == DP_TYPE_POINTER)
 		dp_put_hex(b, v->u);
 	else if (field->type == DP_TYPE_INT)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/format/put.h"
 
+#include "base/duration.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +30,12 @@ static char *digits_before(char *end, uint64_t v)
 	at -= 2;
 	memcpy(at, pairs + v * 2, 2);
 	return at;
+}
+
+void dp_put_duration(struct dp_buf *b, uint64_t ns)
+{
+	char text[DP_DURATION_TEXT];
+	dp_put_str(b, dp_duration(ns, text));
 }
 
 void dp_put_dec(struct dp_buf *b, uint64_t v)

@@ -18,6 +18,7 @@ void dp_put_hex(struct dp_buf *b, uint64_t v); /* with 0x */
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n);
 /* The shortest decimal that reads back as the same value; or "nan", "inf", "-inf". `size`: 4 for float, 8 for double. */
 void dp_put_double(struct dp_buf *b, double v, unsigned size);
+void dp_put_duration(struct dp_buf *b, uint64_t ns); /* base/duration.h */
 /* Sixteen bytes as a number of the kind `look` (DP_DISPLAY_INT128 and later). For other looks returns false and appends nothing.
  */
 bool dp_put_wide(struct dp_buf *b, enum dp_display look, const uint8_t *bytes);

@@ -60,13 +60,13 @@ static bool fits(const struct dp_field *f)
 	switch (f->type) {
 	case DP_TYPE_INT:
 	case DP_TYPE_UINT:
-		return is_power(f->size, 1) && f->display < DP_DISPLAY_INT128;
+		return is_power(f->size, 1) && !dp_display_is_wide(f->display);
 	case DP_TYPE_FLOAT:
 		return is_power(f->size, 4);
 	case DP_TYPE_POINTER:
 		return f->size == 8;
 	case DP_TYPE_BYTES:
-		return f->size && f->size <= DP_RECORD_MAX && (f->display < DP_DISPLAY_INT128 || f->size == 16);
+		return f->size && f->size <= DP_RECORD_MAX && (!dp_display_is_wide(f->display) || f->size == 16);
 	case DP_TYPE_STRING:
 		return f->size && f->size <= DP_RECORD_MAX;
 	case DP_TYPE_BACKTRACE:
@@ -91,7 +91,7 @@ static struct dp_error *read_field(struct dp_trace_layout *l, const json_t *from
 	             *display = json_object_get(from, "display");
 	const json_int_t t = json_integer_value(type), s = json_integer_value(size), d = json_integer_value(display);
 	if (!json_is_integer(type) || t < 0 || t > DP_TYPE_BACKTRACE || !json_is_integer(size) || s < 0 || s > UINT16_MAX ||
-	    d < 0 || d > DP_DISPLAY_LONG_DOUBLE)
+	    d < 0 || d > DP_DISPLAY_DURATION)
 		return bad("the type of a field");
 	f->name = text_of(l, from, "name");
 	f->label = text_of(l, from, "label");

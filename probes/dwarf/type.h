@@ -59,8 +59,8 @@ struct dp_ctypes {
 	struct dp_ctype **slot;   /* by entry */
 };
 
-extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctype_ulong, dp_ctype_word, dp_ctype_char,
-        dp_ctype_double, dp_ctype_float, dp_ctype_void, dp_ctype_bool, dp_ctype_void_pointer;
+extern const struct dp_ctype dp_ctype_int, dp_ctype_uint, dp_ctype_long, dp_ctype_ulong, dp_ctype_duration, dp_ctype_word,
+        dp_ctype_char, dp_ctype_double, dp_ctype_float, dp_ctype_void, dp_ctype_bool, dp_ctype_void_pointer;
 /* The types of a system call's result and number. */
 extern const struct dp_ctype dp_ctype_result, dp_ctype_call;
 

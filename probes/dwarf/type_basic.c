@@ -8,6 +8,8 @@ const struct dp_ctype dp_ctype_int = {.kind = DP_CTYPE_INT, .size = 4, .is_signe
 const struct dp_ctype dp_ctype_uint = {.kind = DP_CTYPE_INT, .size = 4, .name = "unsigned int"};
 const struct dp_ctype dp_ctype_long = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .name = "long"};
 const struct dp_ctype dp_ctype_ulong = {.kind = DP_CTYPE_INT, .size = 8, .name = "unsigned long"};
+const struct dp_ctype dp_ctype_duration = {
+        .kind = DP_CTYPE_INT, .size = 8, .display = DP_DISPLAY_DURATION, .name = "unsigned long"};
 const struct dp_ctype dp_ctype_word = {.kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .is_word = true, .name = "register"};
 const struct dp_ctype dp_ctype_result = {
         .kind = DP_CTYPE_INT, .size = 8, .is_signed = true, .display = DP_DISPLAY_RESULT, .name = "result"};

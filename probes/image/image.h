@@ -69,7 +69,9 @@ struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
 
 const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_name(const struct dp_module *m); /* last part of the path */
-int64_t dp_module_bias(const struct dp_module *m);     /* address in the target = address in the file (p_vaddr) + bias */
+/* The same for people: of an executable that was started by a link, the link's name. */
+const char *dp_module_shown(const struct dp_module *m);
+int64_t dp_module_bias(const struct dp_module *m); /* address in the target = address in the file (p_vaddr) + bias */
 /* The build-id note as hex digits, "" if there is none. Loads the file. */
 const char *dp_module_build_id(struct dp_module *m);
 /*

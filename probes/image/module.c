@@ -44,6 +44,7 @@ struct dp_module *dp_module_destroy(struct dp_module *m)
 	dp_error_destroy(m->failure);
 	for (size_t i = 0; i < DP_CALLED_MAX; i++)
 		free(m->called[i]);
+	free(m->started);
 	free(m->path);
 	free(m);
 	return NULL;
@@ -64,6 +65,11 @@ const char *dp_module_path(const struct dp_module *m)
 const char *dp_module_name(const struct dp_module *m)
 {
 	return m->name;
+}
+
+const char *dp_module_shown(const struct dp_module *m)
+{
+	return m->started ? m->started : m->name;
 }
 
 int64_t dp_module_bias(const struct dp_module *m)

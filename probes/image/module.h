@@ -16,6 +16,7 @@ struct dp_module {
 	dp_addr start, end;          /* whole pages around all segments */
 	int64_t bias;
 	uint64_t inode;
+	char *started;            /* only of the executable: the last part of the path by which it was started, or NULL */
 	const char *mapped_path;  /* as in maps; the image owns it */
 	const char *root;         /* the image's */
 	struct dp_parsed *parsed; /* what the file contains */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Users type sonames: libsqlite3.so.0 means libsqlite3.so.0.8.6, and libssl.so means libssl.so.3. */
@@ -92,16 +93,40 @@ static bool read_first(int pid, const char *what, char *buf, size_t size)
 	return true;
 }
 
+/* Does that path, or that name beside the executable, lead to the executable's file? Then it is what people know it by. */
+static bool is_link_to(const struct dp_module *m, const char *name)
+{
+	dp_auto_free char *path = NULL;
+	struct stat st;
+	const int dir = *name == '/' ? 0 : (int)(m->name - m->path);
+	if (m->path[0] != '/' || (*name != '/' && strchr(name, '/')) ||
+	    asprintf(&path, "%s%.*s%s", m->root, dir, m->path, name) < 0) {
+		path = NULL;
+		return false;
+	}
+	return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
+}
+
+static void note_started(struct dp_image *image, const char *name)
+{
+	struct dp_module *m = image->nmodules ? image->module[0] : NULL;
+	const char *last = dp_path_last(name);
+	if (m && !m->started && *last && strcmp(last, m->name) && is_link_to(m, name))
+		m->started = strdup(last);
+}
+
 /* Uses comm and the first word of argv[0]: servers write their state after it, and a login shell has a dash before it. */
 void dp_image_call_as_started(struct dp_image *image)
 {
-	char text[4096];
+	char text[64] = "", argv[4096];
 	if (!image->pid)
 		return;
 	if (read_first(image->pid, "comm", text, sizeof(text)))
 		dp_image_call(image, text);
-	if (!read_first(image->pid, "cmdline", text, sizeof(text)))
-		return;
-	text[strcspn(text, " ")] = 0;
-	dp_image_call(image, text + (text[0] == '-'));
+	if (read_first(image->pid, "cmdline", argv, sizeof(argv))) {
+		argv[strcspn(argv, " ")] = 0;
+		dp_image_call(image, argv + (argv[0] == '-'));
+		note_started(image, argv + (argv[0] == '-'));
+	}
+	note_started(image, text);
 }

@@ -52,7 +52,12 @@ enum dp_display { /* how an integer is displayed */
 	DP_DISPLAY_INT128,
 	DP_DISPLAY_UINT128,
 	DP_DISPLAY_LONG_DOUBLE, /* x87: 80 bits and padding */
+	DP_DISPLAY_DURATION,    /* ns; traces have these numbers, so new ones come last */
 };
+static inline bool dp_display_is_wide(enum dp_display d)
+{
+	return d >= DP_DISPLAY_INT128 && d <= DP_DISPLAY_LONG_DOUBLE;
+}
 
 struct dp_field {
 	char *name; /* a C identifier, unique in its table */

@@ -7,7 +7,8 @@ import harness
 from harness import Case, State
 
 FUNCTIONS = 20000
-HELD = re.compile(r"threads held for (\d+) us")
+HELD = re.compile(r"threads held for ([\d.]+)(ns|us|ms|s)\b")
+US = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
 
 
 class Wildcards(Case):
@@ -24,7 +25,7 @@ class Wildcards(Case):
         if int(placed[1]) > FUNCTIONS // 3:  # with few probes, possibly none is called in that time
             hits = re.search(r"^  hits +(\d+) ", r.err, re.M)
             self.assertTrue(hits and int(hits[1]), r.err[-2000:])
-        return int(placed[1]), [int(us) for us in HELD.findall(r.err)]
+        return int(placed[1]), [float(n) * US[unit] for n, unit in HELD.findall(r.err)]
 
     def test_all_functions_of_a_program_are_probed_and_nobody_is_held(self):
         placed, held = self.run_on("thousands", "--function", "f[12]*")

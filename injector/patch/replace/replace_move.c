@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Moves new pages over the text, and repairs the text if the kernel fails halfway. */
+#include "base/duration.h"
 #include "injector/patch/replace/replace_job.h"
 
 #include <errno.h>
@@ -113,7 +114,8 @@ static struct dp_error *not_held(struct job *j, struct dp_error *err)
 static void note_hold(struct job *j, size_t threads, uint64_t ns)
 {
 	struct dp_replace *s = j->s;
-	dp_target_log(s->t, "text of %s: threads held for %llu us", j->span.map->path, (unsigned long long)ns / 1000);
+	char held[DP_DURATION_TEXT];
+	dp_target_log(s->t, "text of %s: threads held for %s", j->span.map->path, dp_duration(ns, held));
 	if (threads > 1 && s->holds++ == 0)
 		snprintf(s->why_held, sizeof(s->why_held), "the program may unload %s at any moment", j->span.map->path);
 	if (j->held_ns && ns > *j->held_ns)

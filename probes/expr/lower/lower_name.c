@@ -105,7 +105,7 @@ static const struct {
         {"cpu", DP_FACT_CPU, &dp_ctype_int},
         {"time", DP_FACT_TIME, &dp_ctype_ulong},
         {"hits", DP_FACT_HITS, &dp_ctype_ulong},
-        {"duration", DP_FACT_DURATION, &dp_ctype_ulong},
+        {"duration", DP_FACT_DURATION, &dp_ctype_duration},
         {"comm", DP_FACT_COMM, &dp_ctype_void_pointer},
 };
 

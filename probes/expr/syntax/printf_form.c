@@ -155,7 +155,7 @@ static const char *what_is(const struct dp_field *f)
 	return f->type == DP_TYPE_STRING         ? "a string: %s"
 	       : f->type == DP_TYPE_FLOAT        ? "a floating-point number: %f"
 	       : f->type == DP_TYPE_POINTER      ? "a pointer: %p"
-	       : f->display >= DP_DISPLAY_INT128 ? "of sixteen bytes, for which there is no conversion: use -t"
+	       : dp_display_is_wide(f->display) ? "of sixteen bytes, for which there is no conversion: use -t"
 	       : f->type == DP_TYPE_BYTES || f->type == DP_TYPE_BACKTRACE ? "not a value that a format can show: use -t"
 	                                                                  : "an integer: %d, %u, %x or %c";
 }

@@ -22,13 +22,13 @@ static int describe(struct dp_image *image, dp_addr addr, bool readable, char *b
 	if (!m)
 		return snprintf(buf, size, "0x%llx", (unsigned long long)addr.v);
 	if (!dp_module_function_at(m, addr, &f))
-		return snprintf(buf, size, "[%s]+0x%llx", m->name, (unsigned long long)dp_module_vaddr(m, addr));
+		return snprintf(buf, size, "[%s]+0x%llx", dp_module_shown(m), (unsigned long long)dp_module_vaddr(m, addr));
 	char unnamed[DP_UNNAMED_MAX];
 	const char *name = !*f.name ? dp_function_unnamed(&f, unnamed) : readable ? dp_function_readable(&f) : f.name;
 	unsigned long long offset = addr.v - f.start.v;
 	if (!f.size)
-		return snprintf(buf, size, "%s+0x%llx [%s]", name, offset, m->name);
-	return snprintf(buf, size, "%s+0x%llx/0x%llx [%s]", name, offset, (unsigned long long)f.size, m->name);
+		return snprintf(buf, size, "%s+0x%llx [%s]", name, offset, dp_module_shown(m));
+	return snprintf(buf, size, "%s+0x%llx/0x%llx [%s]", name, offset, (unsigned long long)f.size, dp_module_shown(m));
 }
 
 int dp_image_describe(struct dp_image *image, dp_addr addr, char *buf, size_t size)
