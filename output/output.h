@@ -107,7 +107,8 @@ struct dp_error *dp_ctf_default_dir(const char *name, char **ret) DP_MUST_CHECK;
 
 struct dp_summary_probe {
 	const char *name, *spec;
-	pid_t pid; /* 0: a sum over `processes` of a watched program, which have ended */
+	const char *title; /* the name as people read it, or NULL */
+	pid_t pid;         /* 0: a sum over `processes` of a watched program, which have ended */
 	unsigned processes;
 	const char *comm;   /* the process's name, or NULL */
 	pid_t inner_pid;    /* in the process's own pid namespace; 0: the same */
@@ -147,6 +148,7 @@ struct dp_summary_programs { /* of --program: processes that executed one during
 	unsigned denied;   /* of --all: processes whose mappings this user may not see */
 };
 struct dp_summary {
+	bool verbose;                         /* text only: tactics, all tables, stops */
 	const struct dp_summary_probe *probe; /* those of one process are neighbours */
 	size_t n;
 	uint64_t attach_ns;                        /* from start to armed */
@@ -162,9 +164,9 @@ struct dp_summary {
 	uint64_t by_calls_ns;                      /* for how long; 0: until the end */
 	size_t left_bytes;                         /* memory that could not be removed from the target */
 	const char *left_why;
-	const char *record_dir; /* NULL if not recorded */
+	const char *record_dir;                /* NULL if not recorded */
 	const struct dp_record_pieces *pieces; /* of it; NULL: it is one trace */
-	const char *session;    /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
+	const char *session; /* sink lttng: the LTTng session that has the events, whose number only LTTng knows; else NULL */
 	const struct dp_summary_snapshots *snapshots; /* NULL: none were requested */
 	const struct dp_summary_waits *waits;         /* NULL: hits do not wait */
 	const struct dp_summary_children *children;   /* NULL: not known */

@@ -249,7 +249,11 @@ static struct dp_error *name_default(struct dp_names *names, struct dp_probe *p)
 	if (p->name || dp_spec_selects(&p->spec))
 		return NULL;
 	dp_auto_free char *base = dp_probe_default_name(&p->spec);
-	return base ? dp_names_make(names, base, &p->name) : dp_error_nomem();
+	if (!base)
+		return dp_error_nomem();
+	DP_TRY(dp_names_make(names, base, &p->name));
+	p->shown = dp_probe_default_shown(&p->spec, p->name);
+	return NULL;
 }
 
 static struct dp_error *name_all(struct dp_probe_args *a)

@@ -40,7 +40,8 @@ static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct d
 	ret->nclasses = trace->nprobes;
 	for (size_t i = 0; i < trace->nprobes; i++)
 		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text,
-		                                          &trace->probe[i].fields, trace->typed[i].form, trace->probe[i].title};
+		                                          &trace->probe[i].fields, trace->typed[i].form,
+		                                          trace->probe[i].title ? trace->probe[i].title : trace->probe[i].shown};
 	return NULL;
 }
 
@@ -171,6 +172,7 @@ size_t dp_outputs_settle(struct dp_outputs *o)
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)
 {
 	struct dp_summary all = *summary;
+	all.verbose = options->verbose > 0;
 	all.record_dir = o->record_dir;
 	all.pieces = o->rotates ? &o->pieces : NULL;
 	if (options->format == DP_FORMAT_JSON)

@@ -21,9 +21,9 @@ struct dp_agg_stack {
 	bool cut; /* there are more callers */
 };
 
-struct dp_agg_row { /* for one probe, or for one of its keys */
-	const char *name;
-	pid_t pid; /* 0: of several processes */
+struct dp_agg_row {               /* for one probe, or for one of its keys */
+	const char *name, *title; /* title: as people read it, or NULL */
+	pid_t pid;                /* 0: of several processes */
 	bool keyed;
 	uint64_t key;
 	const char *word; /* the key as a text, or NULL */

@@ -87,6 +87,8 @@ static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 	dp_put_double(b, a->seconds, 8);
 	put_member(b, "probe");
 	dp_put_json_str(b, row->name);
+	if (row->title)
+		dp_put_json_member(b, ",", "title", row->title);
 	if (row->pid)
 		dp_buf_printf(b, ",\"pid\":%d", row->pid);
 	else

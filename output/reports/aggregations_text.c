@@ -66,7 +66,8 @@ static void put_frames(struct dp_buf *b, const struct dp_agg_row *row)
 
 static void put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
-	dp_put_visible(b, row->name, strlen(row->name), 0);
+	const char *name = row->title ? row->title : row->name;
+	dp_put_visible(b, name, strlen(name), 0);
 	if (a->pids)
 		dp_buf_printf(b, " (%d)", row->pid);
 	if (row->keyed && row->word) {

@@ -4,19 +4,25 @@
 #include <string.h>
 
 const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
-        [DP_LOSS_FULL] = {"ring full", "full"},
-        [DP_LOSS_NO_SLOT] = {"more threads than rings", "no_slot"},
-        [DP_LOSS_FORKED] = {"in fork children", "forked"},
+        [DP_LOSS_FULL] = {"ring full", "full",
+                          "larger rings (--buffer-size 8M), hits that wait (--on-full block=100ms), or fewer and shorter events "
+                          "(--when, -t)"},
+        [DP_LOSS_NO_SLOT] = {"more threads than rings", "no_slot",
+                             "more memory for rings (--max-memory), or smaller ones (--buffer-size 64K)"},
+        [DP_LOSS_FORKED] = {"in fork children", "forked", "--follow records the children, too"},
         [DP_LOSS_ABANDONED] = {"thread ended while recording", "abandoned"},
         [DP_LOSS_DAMAGED] = {"record damaged", "damaged"},
-        [DP_LOSS_NESTED] = {"inside another hit", "nested"},
-        [DP_LOSS_UNPRIMED] = {"in threads that LTTng did not know yet", "unprimed"},
+        [DP_LOSS_NESTED] = {"inside another hit", "nested", "--sink ring records hits inside of other hits"},
+        [DP_LOSS_UNPRIMED] = {"in threads that LTTng did not know yet", "unprimed",
+                              "--sink ring needs nothing of LTTng in the thread"},
         [DP_LOSS_NO_STACK] = {"too little stack", "no_stack"},
-        [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten"},
-        [DP_LOSS_UNREADABLE] = {"condition could not be evaluated", "unreadable"},
+        [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten",
+                                 "larger rings (--buffer-size 8M, --max-memory), or no --overwrite"},
+        [DP_LOSS_UNREADABLE] = {"condition could not be evaluated", "unreadable",
+                                "test the pointer first: --when 'p != 0 && p->n > 3'"},
         [DP_LOSS_UNWANTED] = {"not enabled in the LTTng session", "unwanted"},
         [DP_LOSS_UNPAIRED] = {"returns of calls whose entry was not seen", "unpaired"},
-        [DP_LOSS_CROWDED] = {"no room for another key", "crowded"},
+        [DP_LOSS_CROWDED] = {"no room for another key", "crowded", "a --by with fewer different keys"},
         [DP_LOSS_OTHER] = {"other", "other"},
 };
 

@@ -26,6 +26,7 @@ enum dp_loss_cause {
 
 extern const struct dp_loss_name {
 	const char *text, *key;
+	const char *advice; /* how to lose none, or NULL */
 } dp_loss_names[DP_LOSS_COUNT];
 
 struct dp_counts {
@@ -54,7 +55,7 @@ struct dp_group {
 size_t dp_summary_group(const struct dp_summary *s, const char *(*word)(const struct dp_summary_probe *), struct dp_group *groups,
                         size_t max);
 const char *dp_summary_tactic(const struct dp_summary_probe *p);      /* of a placed probe */
-const char *dp_summary_refusal_tag(const struct dp_summary_probe *p);  /* of a refused probe */
+const char *dp_summary_refusal_tag(const struct dp_summary_probe *p); /* of a refused probe */
 /* of one that is only a note; of the other refused ones: */
 const char *dp_summary_left_out_tag(const struct dp_summary_probe *p);
 const char *dp_summary_trouble_tag(const struct dp_summary_probe *p);

@@ -64,6 +64,8 @@ static void put_probe(struct dp_buf *b, const struct dp_summary_probe *p, bool c
 	struct dp_counts c = dp_summary_count(p, 1);
 	put_key(b, "{", "name");
 	dp_put_json_str(b, p->name);
+	if (p->title)
+		put_string(b, "title", p->title);
 	put_string(b, "spec", p->spec);
 	put_number(b, "pid", (uint64_t)p->pid);
 	if (p->inner_pid)

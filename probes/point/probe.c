@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A probe's default name, and its destructor. */
-#include "base/cleanup.h"
 #include "probes/point/probe.h"
+#include "base/cleanup.h"
 
 #include <string.h>
 
@@ -34,10 +34,28 @@ char *dp_probe_default_name(const struct dp_spec *spec)
 	return name;
 }
 
+char *dp_probe_default_shown(const struct dp_spec *spec, const char *name)
+{
+	const char *suffix = spec->point == DP_POINT_ENTRY ? ":entry" : spec->point == DP_POINT_RETURN ? ":return" : "";
+	char offset[24] = "", *shown = NULL;
+	if (!spec->symbol)
+		return NULL;
+	if (spec->has_offset)
+		snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)spec->value);
+	if (asprintf(&shown, "%s%s%s", spec->symbol, offset, suffix) < 0)
+		return NULL;
+	if (strcmp(shown, name) != 0)
+		return shown;
+	free(shown);
+	return NULL;
+}
+
 void dp_probe_fini(struct dp_probe *probe)
 {
 	free(probe->name);
 	free(probe->title);
+	free(probe->shown);
+	free(probe->shown_more);
 	dp_spec_fini(&probe->spec);
 	dp_fields_fini(&probe->fields);
 	dp_expr_destroy(probe->when);

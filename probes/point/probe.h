@@ -10,6 +10,7 @@
 struct dp_probe {
 	char *name; /* [A-Za-z_][A-Za-z0-9_]*; by default derived from the spec; unique in the run */
 	char *title; /* display name instead of `name`, shared by probes that are one to the user; or NULL */
+	char *shown, *shown_more; /* the name as people read it (`more`: with parameters, while probes are expanded), or NULL */
 	bool entry; /* --function: the function's entry (the site is after an endbr64) */
 	bool leaves; /* a return: the function ends at this place */
 	bool bound;  /* `fields` were made for one site (scope.h) */
@@ -31,6 +32,13 @@ struct dp_probe {
  * -> "puts_return".
  */
 char *dp_probe_default_name(const struct dp_spec *spec);
+/* The same as people type it: "main+0x10", "puts:return". NULL: it is no other, or there is no memory. */
+char *dp_probe_default_shown(const struct dp_spec *spec, const char *name);
+/* What text output calls it. */
+static inline const char *dp_probe_shown(const struct dp_probe *p)
+{
+	return p->title ? p->title : p->shown ? p->shown : p->name;
+}
 void dp_probe_fini(struct dp_probe *probe);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Sites inside of functions (lines, inlined copies, markers), and plain names, which may stand for inlined copies and overloads.
  */
-#include "session/expand/expand_internal.h"
 #include "probes/point/select/more.h"
 #include "probes/point/usdt/usdt.h"
+#include "session/expand/expand_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -63,7 +63,11 @@ struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const stru
 {
 	const struct dp_probe *pattern = &x->from->probe[from];
 	dp_auto_free char *name = dp_expand_called(s->label ? s->label : pattern->spec.symbol);
-	const struct dp_expand_place at = {.f = &s->function, .offset = s->offset, .bound = true, .called = name};
+	const struct dp_expand_place at = {.f = &s->function,
+	                                   .offset = s->offset,
+	                                   .bound = true,
+	                                   .called = name,
+	                                   .label = s->label ? s->label : pattern->spec.symbol};
 	if (!name)
 		return dp_error_nomem();
 	struct dp_error *wrong = check(x, s);

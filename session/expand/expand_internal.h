@@ -3,9 +3,9 @@
 #ifndef DP_SESSION_EXPAND_EXPAND_INTERNAL_H
 #define DP_SESSION_EXPAND_EXPAND_INTERNAL_H
 
-#include "session/names.h"
-#include "session/expand/expand.h"
 #include "session/code/code_view.h"
+#include "session/expand/expand.h"
+#include "session/names.h"
 
 struct dp_expander {
 	const struct dp_trace_spec *from;
@@ -26,6 +26,7 @@ struct dp_expand_place {                 /* the site of one new probe */
 	bool bound;          /* valid only in this build of the module */
 	const char *when;    /* a further condition, or NULL */
 	const char *called;  /* the event's name instead of a function's, or NULL */
+	const char *label;   /* the same for people, or NULL */
 };
 
 /* Adds a copy of probe `from`, which is not a pattern. */
@@ -36,6 +37,11 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 /* Adds a probe that every target refuses, so that it is counted and its reason is reported. Takes ownership of `why`. */
 struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
                                        struct dp_error *why) DP_MUST_CHECK;
+/* expand_titles.c: what people read instead of the name of a probe made from `from`. */
+struct dp_error *dp_expand_title(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
+                                 struct dp_probe *p) DP_MUST_CHECK;
+/* When all names are final: makes the titles of different functions different. */
+struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace) DP_MUST_CHECK;
 /* expand_syscalls.c: adds the sites of a system call. */
 struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from) DP_MUST_CHECK;
 /* expand_inside.c: adds a site inside of a function. */

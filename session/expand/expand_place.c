@@ -76,6 +76,8 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 	p->entry = old->entry;
 	p->leaves = old->leaves;
 	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
+	if (old->shown && !((p->shown = strdup(old->shown)) && (p->shown_more = strdup(old->shown))))
+		return dp_error_nomem();
 	return p->name ? dp_spec_copy(&old->spec, &p->spec) : dp_error_nomem();
 }
 
@@ -114,6 +116,8 @@ struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct 
 		return dp_error_nomem();
 	if (ret)
 		*ret = p;
+	if (!at->called || at->label)
+		DP_TRY(dp_expand_title(x, from, at, p));
 	return dp_image_spec_of(x->image, at->f, at->offset, &p->spec);
 }
 

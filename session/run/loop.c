@@ -218,7 +218,8 @@ static void on_retired(size_t plan, const char *why, void *data)
 		return;
 	s->place[i].retired = true;
 	s->place[i].retired_why = strdup(why);
-	snprintf(text, sizeof(text), "probe %s in %d retired: %s", run->trace->probe[i].name, dp_target_pid(s->target), why);
+	snprintf(text, sizeof(text), "probe %s in %d retired: %s", dp_probe_shown(&run->trace->probe[i]), dp_target_pid(s->target),
+	         why);
 	dp_run_note(run, text);
 }
 

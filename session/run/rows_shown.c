@@ -61,6 +61,7 @@ static struct dp_agg_row shown_row(const struct dp_run *run, const struct dp_row
 	const bool worded = by == DP_GROUP_COMM || by == DP_GROUP_EXE;
 	struct dp_agg_row ret = {
 	        .name = p->title ? p->title : p->name,
+	        .title = p->title ? NULL : p->shown,
 	        .pid = pid_of(run, row),
 	        .keyed = row->key.keyed || by,
 	        .key = by == DP_GROUP_PID ? row->key.group : row->key.key,

@@ -23,6 +23,7 @@ void dp_run_summary_row(const struct dp_run *run, const struct dp_session *s, si
 	const struct dp_place *p = &s->place[i];
 	*ret = (struct dp_summary_probe){
 	        .name = run->trace->probe[i].name,
+	        .title = run->trace->probe[i].title ? run->trace->probe[i].title : run->trace->probe[i].shown,
 	        .spec = run->trace->probe[i].spec.text,
 	        .pid = dp_target_pid(s->target),
 	        .comm = dp_target_comm(s->target),

@@ -68,6 +68,12 @@ static struct dp_error *compile(struct dp_tally *t, size_t *missing)
 	return check_by(t);
 }
 
+/* All places that make a call are one probe to the user. */
+static bool is_call(const struct dp_event_class *class)
+{
+	return class->title && !strncmp(class->title, "syscall:", strlen("syscall:"));
+}
+
 static struct dp_error *allocate(struct dp_tally *t)
 {
 	t->like.probe = calloc(t->of.n + 1, sizeof(*t->like.probe));
@@ -79,7 +85,7 @@ static struct dp_error *allocate(struct dp_tally *t)
 	for (size_t i = 0; i < t->of.n; i++) {
 		struct dp_probe *p = &t->like.probe[i];
 		p->name = (char *)(uintptr_t)t->of.class[i].name;
-		p->title = (char *)(uintptr_t)t->of.class[i].title;
+		p->title = is_call(&t->of.class[i]) ? (char *)(uintptr_t)t->of.class[i].title : NULL;
 		p->build_id = (char *)(uintptr_t) ""; /* returns of one function share a row */
 	}
 	return NULL;
@@ -347,7 +353,8 @@ static struct dp_agg_row show(const struct dp_tally *t, const struct dp_ended_ro
 {
 	const struct dp_event_class *class = &t->of.class[row->key.probe];
 	struct dp_agg_row ret = {
-	        .name = class->title ? class->title : class->name,
+	        .name = is_call(class) ? class->title : class->name,
+	        .title = is_call(class) ? NULL : class->title,
 	        .pid = t->group == DP_GROUP_PID ? (pid_t)row->key.group
 	               : t->pid > 0             ? t->pid
 	                                        : 0,

@@ -189,7 +189,7 @@ class Cookbook(Pages):
     # -- the system
 
     def test_opens(self):
-        lines = self.ask("opens", status=1).rows(r'open64: path="([^"]*)"\n[^\n]*open64_return: fd=(-?\d+)')
+        lines = self.ask("opens", status=1).rows(r'open64: path="([^"]*)"\n[^\n]*open64:return: fd=(-?\d+)')
         self.assertEqual(lines[-1], ("/nonexistent", "-1"))
         self.assertGreater(int(dict(lines)["/etc/hostname"]), 2)
 
@@ -243,11 +243,11 @@ class Cookbook(Pages):
     def test_slow(self):
         """The shop sleeps 2 ms for each order whose number is 4 mod 5, and for those alone."""
         a, last, slow = self.ask("slow"), {}, []
-        for thread, order, duration in a.rows(r"shop\[(\d+)\] (?:Desk__serve: order->id=(\d+)|\w+return: duration=(\d+))"):
+        for thread, order, duration in a.rows(r"shop\[(\d+)\] (?:shop::Desk::serve: order->id=(\d+)|shop::Desk::serve:return: duration=([\d.]+)ms)"):
             if order:
                 last[thread] = int(order)
             elif thread in last:
-                self.assertGreaterEqual(int(duration), 2000000)
+                self.assertGreaterEqual(float(duration), 2)
                 slow.append(last[thread])
         self.assertTrue([n for n in slow if n % 5 == 4], a.out)
 
@@ -282,13 +282,13 @@ class Cookbook(Pages):
     def test_results(self):
         """Every tenth order is refused; the others return -1, 0, 1 in turn."""
         a = self.ask("results")
-        counts = {value: int(n) for n, value in a.rows(r"^ +(\d+) \w+  (-?\d)$")}
+        counts = {value: int(n) for n, value in a.rows(r"^ +(\d+) [\w:]+  (-?\d)$")}
         self.assertEqual(set(counts), {"-1", "0", "1"})
         self.assertLess(max(counts.values()), 1.3 * min(counts.values()) + 8)
 
     def test_rates(self):
         a = self.ask("rates")
-        counts = [int(n) for n in a.rows(r"^ +(\d+) \w+  [012]$", a.out[a.out.rindex("\nin "):])]
+        counts = [int(n) for n in a.rows(r"^ +(\d+) [\w:]+  [012]$", a.out[a.out.rindex("\nin "):])]
         self.assertEqual((len(counts), sum(counts)), (3, a.hits()))
         self.assertGreaterEqual(a.out.count("\nin "), 2)
 
@@ -301,7 +301,7 @@ class Cookbook(Pages):
             self.assertEqual((int(number) * 7 + int(client), int(number) % 3, verb), (int(operand), 1, "negate"))
 
     def test_line(self):
-        found = self.ask("line").rows(r"Desk__serve: order (\d+) for ([\d.]+) by customer [AB]$")
+        found = self.ask("line").rows(r"Desk::serve: order (\d+) for ([\d.]+) by customer [AB]$")
         self.assertEqual([f"{int(number) / 2:.2f}" for number, price in found], [price for number, price in found])
         self.assertEqual(len(found), 3)
 
@@ -344,7 +344,7 @@ class Cookbook(Pages):
         self.assertTrue(found and all("serve" in stack for stack, n in found), found)
 
     def test_go(self):
-        self.assertEqual(self.ask("go").rows(r"^ +(\d+) main_main$"), ["1"])
+        self.assertEqual(self.ask("go").rows(r"^ +(\d+) main\.main$"), ["1"])
 
     # -- later
 
@@ -378,11 +378,11 @@ class Cookbook(Pages):
     # -- from other tracers
 
     def test_perf_line(self):
-        self.assertLessEqual(set(self.ask("perf_line").rows(r"handle_request_3: verb=(\d+)$")), {"0", "1", "2"})
+        self.assertLessEqual(set(self.ask("perf_line").rows(r"handle_request\+0x3: verb=(\d+)$")), {"0", "1", "2"})
 
     def test_perf_return(self):
         a = self.ask("perf_return")
-        self.assertEqual(len(a.rows(r"compute_return\w*: (retval)=-?\d+$")), 4)
+        self.assertEqual(len(a.rows(r"compute:return: (retval)=-?\d+$")), 4)
 
     def test_perf_file(self):
         found = self.ask("perf_file").rows(r' verbs: request->verb="(\w+)"')
@@ -397,14 +397,14 @@ class Cookbook(Pages):
         self.assertEqual(self.ask("bt_commands").rows(r"^ +(\d+) execute_command$"), ["2"])
 
     def test_bt_class(self):
-        self.assertEqual(len(self.ask("bt_class").rows(r"shop__Desk__serve: order->id=(\d+)$")), 4)
+        self.assertEqual(len(self.ask("bt_class").rows(r"shop::Desk::serve: order->id=(\d+)$")), 4)
 
     def test_python_function(self):
         found = self.ask("python_function").rows(r'malloc: size=(\w+) python="([^"]*)"$')
         self.assertEqual([(int(size, 0), name) for size, name in found][-2:], [(5000001, "Shop.fill"), (2400000, "Shop.empty")])
 
     def test_bt_usdt(self):
-        self.assertIn("1", self.ask("bt_usdt").rows(r"python_gc__start: arg0=(\d)$"))
+        self.assertIn("1", self.ask("bt_usdt").rows(r"python:gc__start: arg0=(\d)$"))
 
     def test_stap_averages(self):
         """The operands take turns among the three verbs."""

@@ -44,9 +44,9 @@ Test(summary, one_clean_probe_is_short)
 	                       .pause_detach_ns = 240000};
 	s.record_dir = "/root/lttng-traces/dynprobe-x";
 	s.ended_by = "interrupt";
-	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
 	          "  hits      12   recorded 12   lost 0\n"
-	          "  pause     attach 312 us, detach 240 us   (armed after 12.3 ms for 3.000 s, removed in 2.3 ms)\n"
+	          "  pause     attach 313us, detach 240us   (armed after 12.3ms for 3s, removed in 2.3ms)\n"
 	          "  ended by  interrupt\n"
 	          "  trace     /root/lttng-traces/dynprobe-x\n");
 }
@@ -72,6 +72,8 @@ Test(summary, several_processes_have_a_line_each_up_to_ten)
 	cr_expect(strstr(text, "    3       p                           9             9             0\n"
 	                       "    ... and 2 more\n"),
 	          "%s", text);
+	free(text);
+	cr_expect(!strstr(text = text_of(&s, false), "probe   "), "one table: %s", text);
 	free(text);
 	text = json_of(&s);
 	cr_expect(strstr(text, "\"processes\":[{\"pid\":1,\"comm\":\"p\",\"placed\":2,\"hits\":1,"), "%s", text);
@@ -109,14 +111,17 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	         .retired = true},
 	};
 	struct dp_summary s = {.probe = p, .n = 4, .left_bytes = 4096, .left_why = "a thread is inside"};
-	shows(&s, "dynprobe: 4 probes requested, 3 placed (1 pun, 2 jump), 1 refused (DP-TOO-SHORT 1), 1 retired\n"
+	shows(&s, "dynprobe: 4 probes requested, 3 placed, 1 refused (DP-TOO-SHORT 1), 1 retired\n"
 	          "  refused   foo+0x3  DP-TOO-SHORT  no springboard within reach\n"
 	          "  retired   b        DP-FOREIGN    a breakpoint\\x1b came\n"
 	          "  hits      12345   recorded 12300   lost 45 (ring full 40, in fork children 5)\n"
-	          "    probe          hits      recorded          lost  by\n"
-	          "    busy          12345         12300            45  jump\n"
-	          "    quiet             0             0             0  pun\n"
-	          "    b                 0             0             0  jump\n"
+	          "            ring full: larger rings (--buffer-size 8M), hits that wait (--on-full block=100ms), or fewer and "
+	          "shorter events (--when, -t)\n"
+	          "            in fork children: --follow records the children, too\n"
+	          "    probe          hits      recorded          lost\n"
+	          "    busy          12345         12300            45\n"
+	          "    quiet             0             0             0\n"
+	          "    b                 0             0             0\n"
 	          "  left      4096 bytes stay in the target: a thread is inside\n");
 }
 
@@ -136,10 +141,9 @@ Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
 	        {.name = "i", .spec = "i", .pid = 7, .tag = "DP-BUSY", .reason = "r"},
 	};
 	struct dp_summary s = {.probe = p, .n = 4};
-	shows(&s,
-	      "dynprobe: 4 probes requested, 1 placed (1 jump), 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
-	      "  refused   i  DP-BUSY  r\n"
-	      "  hits      1   recorded 1   lost 0\n");
+	shows(&s, "dynprobe: 4 probes requested, 1 placed, 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
+	          "  refused   i  DP-BUSY  r\n"
+	          "  hits      1   recorded 1   lost 0\n");
 	char *text = json_of(&s);
 	cr_expect_not_null(strstr(text, "\"asked\":4,\"placed\":1,\"refused\":3,\"left_out\":2,"), "%s", text);
 	free(text);
@@ -149,22 +153,54 @@ Test(summary, memory_that_is_read_by_system_calls_is_said)
 {
 	struct dp_summary_probe p = {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1};
 	struct dp_summary s = {.probe = &p, .n = 1, .by_calls = "thread 9 \"x\""};
-	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
 	          "  hits      1   recorded 1   lost 0\n"
 	          "  memory    read by system calls, which takes microseconds: thread 9 \"x\"\n");
 	char *text = json_of(&s);
 	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":{\"why\":\"thread 9 \\\"x\\\"\",\"ns\":null},"), "%s", text);
 	free(text);
 	s.by_calls_ns = 1500000;
-	shows(&s, "dynprobe: 1 probe requested, 1 placed (1 jump)\n"
+	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
 	          "  hits      1   recorded 1   lost 0\n"
-	          "  memory    read by system calls, which takes microseconds, for 1.5 ms: thread 9 \"x\"\n");
+	          "  memory    read by system calls, which takes microseconds, for 1.5ms: thread 9 \"x\"\n");
 	text = json_of(&s);
 	cr_expect_not_null(strstr(text, ",\"ns\":1500000},"), "%s", text);
 	free(text);
 	s.by_calls = NULL;
 	text = json_of(&s);
 	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":null,"), "%s", text);
+	free(text);
+}
+
+Test(summary, sites_that_people_call_the_same_are_one_row_and_verbose_lists_them_with_their_tactics)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "f_return", .title = "f:return", .spec = "f+1", .pid = 7, .tactic = "jump", .recorded = 1},
+	        {.name = "f", .spec = "f", .pid = 7, .tactic = "pun", .recorded = 5},
+	        {.name = "f_return_2",
+	         .title = "f:return",
+	         .spec = "f+9",
+	         .pid = 7,
+	         .tactic = "trap",
+	         .recorded = 2,
+	         .lost.other = 4},
+	};
+	struct dp_summary s = {.probe = p, .n = 3, .attach = {.stops = 3, .held_ns = 1000}, .attach_ns = 1};
+	char *text = text_of(&s, false);
+	cr_expect(strstr(text, "    probe             hits      recorded          lost\n"
+	                       "    f:return             7             3             4\n"
+	                       "    f                    5             5             0\n"),
+	          "%s", text);
+	cr_expect(!strstr(text, "stops") && !strstr(text, "trap"), "%s", text);
+	free(text);
+	s.verbose = true;
+	text = text_of(&s, false);
+	cr_expect(strstr(text, "3 placed (1 jump, 1 pun, 1 trap)") && strstr(text, "(3 stops, 1us in total)") &&
+	                  strstr(text, "    f:return             6             2             4  trap\n"),
+	          "%s", text);
+	free(text);
+	text = json_of(&s);
+	cr_expect(strstr(text, "{\"name\":\"f_return_2\",\"title\":\"f:return\","), "%s", text);
 	free(text);
 }
 
@@ -178,7 +214,7 @@ Test(summary, several_targets_are_told_apart)
 	struct dp_summary s = {.probe = p, .n = 3};
 	char *text = text_of(&s, false);
 	cr_assert_not_null(strstr(text, "  refused   9       f  DP-BUSY  busy\n"), "%s", text);
-	cr_assert_not_null(strstr(text, "    8       f                 2             2             0  jump\n"), "%s", text);
+	cr_assert_not_null(strstr(text, "    8       f                 2             2             0\n"), "%s", text);
 	free(text);
 }
 
@@ -207,11 +243,10 @@ Test(summary, silent_places_of_system_calls_are_counted_and_not_listed)
 	p[59] = (struct dp_summary_probe){.name = "mine", .spec = "mine", .tactic = "pun"};
 	struct dp_summary s = {.probe = p, .n = 60};
 	char *text = text_of(&s, false);
-	cr_expect_not_null(strstr(text, "    probe                          hits      recorded          lost  by\n"
-	                                "    syscall_write_entry_8             3             3             0  jump\n"
-	                                "    syscall_write_entry               2             0             2  jump\n"
-	                                "    syscall_write_entry               0             0             0  jump\n"
-	                                "    mine                              0             0             0  pun\n"
+	cr_expect_not_null(strstr(text, "    probe                          hits      recorded          lost\n"
+	                                "    syscall_write_entry_8             3             3             0\n"
+	                                "    syscall_write_entry               2             0             2\n"
+	                                "    mine                              0             0             0\n"
 	                                "    56 probes of system calls without a hit\n"),
 	                   "%s", text);
 	free(text);

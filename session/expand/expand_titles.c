@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What people read instead of an event's name, which must be an identifier: a place as they type it (read+0x17, calls.c:10,
+ * foo:return), a function as in its source (ns::foo). Functions of one name get what tells them apart: parameters, or the place.
+ */
+#include "probes/elf/demangle.h"
+#include "session/expand/expand_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 400 };
+
+static const char *suffix_of(const struct dp_expand_place *at)
+{
+	if (at->plain)
+		return "";
+	return at->point == DP_POINT_ENTRY ? ":entry" : at->point == DP_POINT_RETURN ? ":return" : "";
+}
+
+static char *title_of(const struct dp_expand_place *at, bool parameters)
+{
+	const struct dp_function *f = at->named ? at->named : at->f;
+	char unnamed[DP_UNNAMED_MAX], offset[24] = "", *title = NULL;
+	dp_auto_free char *readable = dp_demangle(f->name, parameters);
+	const char *name = !*f->name ? dp_function_unnamed(f, unnamed) : readable ? readable : f->name;
+	if (at->label)
+		return strdup(at->label);
+	if (at->point == DP_POINT_PLACE && !at->plain)
+		snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)at->offset);
+	if (strlen(name) > LONGEST || asprintf(&title, "%s%s%s", name, offset, suffix_of(at)) < 0)
+		return NULL;
+	return title;
+}
+
+struct dp_error *dp_expand_title(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_probe *p)
+{
+	const struct dp_probe *pattern = &x->from->probe[from];
+	dp_auto_free char *own = pattern->name ? dp_probe_default_name(&pattern->spec) : NULL;
+	if (pattern->name && (!own || strncmp(pattern->name, own, strlen(own)))) /* the user has named it */
+		return NULL;
+	p->shown = title_of(at, false);
+	p->shown_more = title_of(at, true);
+	return p->shown && p->shown_more ? NULL : dp_error_nomem();
+}
+
+static int by_title(const void *a, const void *b)
+{
+	const struct dp_probe *const *p = a, *const *q = b;
+	return strcmp((*p)->shown, (*q)->shown);
+}
+
+static bool is_other_function(const struct dp_probe *p, const struct dp_probe *q)
+{
+	return strcmp(p->shown_more, q->shown_more) || p->spec.at.function != q->spec.at.function ||
+	       p->spec.at.module != q->spec.at.module;
+}
+
+/* Sites of one function may share a title; functions may not. */
+static bool tell_apart(struct dp_probe **p, size_t n)
+{
+	bool several = false, same = false;
+	for (size_t i = 1; i < n; i++) {
+		several |= is_other_function(p[0], p[i]);
+		same |= is_other_function(p[0], p[i]) && !strcmp(p[0]->shown_more, p[i]->shown_more);
+	}
+	for (size_t i = 0; several && i < n; i++) {
+		char *longer = NULL;
+		if (same && asprintf(&longer, "%s (%s)", p[i]->shown_more, p[i]->spec.text) < 0)
+			return false;
+		free(p[i]->shown);
+		p[i]->shown = same ? longer : dp_take(p[i]->shown_more, NULL);
+	}
+	return true;
+}
+
+struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace)
+{
+	dp_auto_free struct dp_probe **p = calloc(trace->nprobes + 1, sizeof(*p));
+	size_t n = 0;
+	bool ok = p;
+	for (size_t i = 0; ok && i < trace->nprobes; i++)
+		if (trace->probe[i].shown)
+			p[n++] = &trace->probe[i];
+	if (ok && n)
+		qsort(p, n, sizeof(*p), by_title);
+	for (size_t i = 0, end; ok && i < n; i = end) {
+		for (end = i + 1; end < n && !strcmp(p[end]->shown, p[i]->shown);)
+			end++;
+		if (end > i + 1)
+			ok = tell_apart(p + i, end - i);
+	}
+	for (size_t i = 0; ok && i < n; i++)
+		if (!strcmp(p[i]->shown, p[i]->name))
+			p[i]->shown = (free(p[i]->shown), NULL);
+	return ok ? NULL : dp_error_nomem();
+}

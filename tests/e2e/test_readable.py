@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""Tests that output reads as people write: names and places, durations, NULL, the program's name, source lines and inlined functions."""
+
+import os
+import re
+import subprocess
+
+import harness
+from harness import Case
+
+SOURCE = """
+#include <stdio.h>
+#include <unistd.h>
+#define ALONE __attribute__((noinline))
+struct K { int n; int f(int x); int f(double x); };
+ALONE int K::f(int x) { asm volatile(""); return n += x; }
+ALONE int K::f(double x) { asm volatile(""); return n += (int)x; }
+static inline __attribute__((always_inline)) int twice(int x) { asm volatile("nop; nop; nop; nop; nop; nop; nop; nop"); return 2 * x; }
+extern "C" ALONE int take(void *p, const char *s) {
+  asm volatile("");
+  return (p != 0) + (s != 0);
+}
+extern "C" ALONE int once(int n) { int r = take(&n, "s") + take(NULL, "t"); asm volatile(""); return r; }
+extern "C" ALONE int work(int n) {
+  K k = {n};
+  int r = once(n);
+  r += twice(n);
+  return r + k.f(n) + k.f(2.0);
+}
+int main() {
+  for (int i = 0; i < 20; i++)
+    work(i), usleep(2000);
+  puts("RESULT OK");
+}
+"""
+
+
+class Readable(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = cls.enterClassContext(harness.tempfile.TemporaryDirectory(prefix="dp-readable-"))
+        source = os.path.join(cls.place, "calls.cc")
+        with open(source, "w") as f:
+            f.write(SOURCE)
+        cls.program = harness.compiled(os.path.join(cls.place, "calls"), "g++", "-g", "-O2", source)
+
+    def text(self, *args, program=None, record=None):
+        """What is printed on standard output when the program is run to its end, without the time."""
+        r = self.dynprobe("-o", self.path("out"), "-f", "text", *args, "--", program or self.program, record=record, json_events=False)
+        self.assert_ok(r)
+        self.assertIn("RESULT OK", r.out)
+        self.err = r.err
+        with open(self.path("out")) as f:
+            return re.sub(r"(?m)^\d\d:\d\d:\d\d\.\d{9} ", "", f.read())
+
+    def heads(self, *args):
+        return set(re.findall(r"(?m)^calls\[\d+\] (.*)$", self.text(*args)))
+
+    def test_names_are_those_of_the_source(self):
+        self.assertEqual(self.heads("--function", "K::f"), {"K::f(int)", "K::f(double)"})
+        self.assertRegex(self.err, r"(?m)^    K::f\(int\) +20 ")
+        self.assertEqual(self.heads("--function", "take", "--return", "once", "--probe", "work+0x0"), {"take", "once:return", "work+0x0"})
+        self.assertEqual(self.heads("--probe", "calls.cc:17"), {"calls.cc:17"})
+        self.assertEqual(self.heads("--function", "twice"), {"twice (inlined in work)"})
+        self.assertEqual(self.heads("--name", "mine", "--function", "take"), {"mine"})
+        self.assertEqual(set(re.findall(r"(?m)^ +\d+ (\S.*)$", self.text("--function", "K::f", "--return", "take", "--count"))) - {"row without a hit"},
+                         {"K::f(int)", "K::f(double)", "take:return"})
+
+    def test_json_has_both_names(self):
+        r = self.dynprobe("--function", "K::f", "--", self.program)
+        self.assert_ok(r)
+        self.assertEqual({(e["probe"], e["title"]) for e in r.events}, {("K_f", "K::f(int)"), ("K_f_2", "K::f(double)")})
+        r = self.dynprobe("--function", "K::f", "--count", "--", self.program)
+        self.assertEqual({(a["probe"], a["title"]) for a in r.answers if a["final"]}, {("K_f", "K::f(int)"), ("K_f_2", "K::f(double)")})
+
+    def test_values(self):
+        heads = self.heads("--function", "take", "-t", "p", "--return", "work", "-t", "duration")
+        self.assertIn("take: p=NULL", heads)
+        self.assertTrue(any(re.fullmatch(r"take: p=0x[0-9a-f]+", h) for h in heads), heads)
+        self.assertTrue(any(re.fullmatch(r"work:return: duration=[\d.]{1,4}(ns|us|ms|s)", h) for h in heads), heads)
+
+    def test_a_recorded_trace_reads_the_same(self):
+        live = self.text("--function", "K::f", "--return", "work", "-t", "duration", record=self.path("trace"))
+        p = subprocess.run([harness.DYNPROBE, "view", self.path("trace")], capture_output=True, text=True, timeout=60)
+        self.assertEqual(re.sub(r"(?m)^\d\d:\d\d:\d\d\.\d{9} ", "", p.stdout), live)
+
+    def test_the_program_has_the_name_of_the_link_that_started_it(self):
+        os.symlink("calls", os.path.join(self.place, "linked"))
+        self.assertRegex(self.text("--function", "work", "-t", "backtrace:1", program=os.path.join(self.place, "linked")),
+                         r"#0  work\+0x0/0x[0-9a-f]+ \[linked\]")
+
+
+if __name__ == "__main__":
+    harness.main()
