@@ -84,14 +84,21 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe show crash.dps --thread 4242 --registers\n"
                  "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
                  "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
-        [DP_VERB_REPORT] =
-                {"report", "report FILE [-o FILE.html]", "write a snapshot as one page for a browser",
-                 "Writes a snapshot as a page that needs only a browser: threads, frames, variables as trees, search,\n"
-                 "annotations, registers, mappings, source. Like the snapshot, the page contains the program's memory.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  dynprobe report crash.dps                 # writes crash.html\n"
-                 "  dynprobe report crash.dps -o /tmp/c.html\n"},
+        [DP_VERB_REPORT] = {"report", "report SNAPSHOT|TRACE|RUN.json [-o FILE.html]",
+                            "write a snapshot, a trace or a run as one page for a browser",
+                            "Writes a page that needs only a browser. Of a snapshot: threads, frames, variables as trees, "
+                            "search, annotations,\n"
+                            "registers, mappings, source. Of a recorded trace, or of the output of -f json: timeline by thread, "
+                            "latency over "
+                            "time,\n"
+                            "histograms, tables, flame graph, search. ? lists the keys. The page contains what the program's "
+                            "memory contained.\n"
+                            "\n"
+                            "Examples:\n"
+                            "  dynprobe report ~/lttng-traces/dynprobe-server-20261121-140211 -o server.html\n"
+                            "  dynprobe report run.json                  # writes run.html\n"
+                            "  dynprobe report crash.dps                 # writes crash.html\n"
+                            "  dynprobe report crash.dps -o /tmp/c.html\n"},
         [DP_VERB_VIEW] =
                 {"view", "view [DIR...] [OPTIONS]", "print a recorded trace, or aggregate it",
                  "Prints the events of recorded traces as a run prints them, several traces merged by time; without DIR those of "

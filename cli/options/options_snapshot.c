@@ -151,7 +151,8 @@ struct dp_error *dp_option_show_all(struct dp_parser *p, const char *arg)
 static struct dp_error *check_file(const struct dp_options *o, const char *verb)
 {
 	if (!o->nnames)
-		return dp_error(DP_TAG_USAGE, "which snapshot? Give its file; see dynprobe %s --help", verb);
+		return dp_error(DP_TAG_USAGE, "which %s? Give its file; see dynprobe %s --help",
+		                strcmp(verb, "report") ? "snapshot" : "snapshot or trace", verb);
 	if (o->nnames > 1)
 		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe %s takes one file at a time", o->name[1], verb);
 	return NULL;

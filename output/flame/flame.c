@@ -130,6 +130,16 @@ void dp_flame_stats(const struct dp_flame *f, struct dp_flame_stats *ret)
 	ret->total = f->node[0].total;
 }
 
+uint32_t dp_flame_stack(struct dp_flame *f, const char *const *frame, size_t n)
+{
+	uint32_t at = 0;
+	for (size_t i = 0; i < n && at != DP_FLAME_NONE; i++) {
+		const uint32_t name = number_of(f, frame[i], strlen(frame[i]));
+		at = name == DP_FLAME_NONE ? DP_FLAME_NONE : child_of(f, at, name);
+	}
+	return at;
+}
+
 /* ---- folded stacks --------------------------------------------------------------------------------------------------------- */
 
 /* The weight behind the last blank, and the length of the stack before it. */

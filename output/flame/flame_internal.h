@@ -32,6 +32,8 @@ struct dp_flame_box { /* a frame that is shown; in the order of the tree, siblin
 	unsigned depth;
 	double start;
 };
+/* The node of a stack, outermost frame first; it gets no weight. DP_FLAME_NONE: out of memory. */
+uint32_t dp_flame_stack(struct dp_flame *f, const char *const *frame, size_t n);
 /* The frames that are wide enough. Sets stats.narrow; the caller frees `ret`. False: out of memory. */
 bool dp_flame_boxes(struct dp_flame *f, struct dp_flame_box **ret, size_t *n);
 

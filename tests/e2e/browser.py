@@ -100,3 +100,23 @@ class Browser:
 
     def scheme(self, name):
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+
+
+class Tasks:
+    """Measures the tasks of the page's main thread, by its own processor time."""
+
+    def __init__(self, browser):
+        self.browser = browser
+        browser.call("Tracing.start", traceConfig={"includedCategories": ["toplevel", "disabled-by-default-devtools.timeline", "devtools.timeline"]}, transferMode="ReportEvents")
+
+    def end(self):
+        """[(milliseconds, name)] of all tasks since the begin."""
+        b, events, mains = self.browser, [], set()
+        b.call("Tracing.end")
+        while (message := b.receive()).get("method") != "Tracing.tracingComplete":
+            if message.get("method") == "Tracing.dataCollected":
+                events += message["params"]["value"]
+        for e in events:
+            if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain":
+                mains.add((e["pid"], e["tid"]))
+        return [(e.get("tdur", e["dur"]) / 1000, e["name"]) for e in events if e["ph"] == "X" and (e["pid"], e["tid"]) in mains and e["name"].endswith("RunTask")]

@@ -359,6 +359,11 @@ class Cookbook(Pages):
         self.assertTrue(verbs and verbs <= {"square", "negate", "checksum"}, a.files["seen.txt"])
         self.assertRegex(a.out, r"parse +enabled")
 
+    def test_page(self):
+        a = self.ask("page")
+        self.assertIn("trace.html\n", a.out)
+        self.assertIn('class="trace"', a.files["trace.html"])
+
     def test_again(self):
         a = self.ask("again")
         self.assertEqual(sum(int(n) for n in a.rows(r"^ +(\d+) parse  [01]$")), 40)
