@@ -138,6 +138,15 @@ function(dp_embed_pages target folder)
   set_source_files_properties(${stub} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS "${files}")
 endfunction()
 
+# The names of the numbers in system calls, from the system's headers.
+function(dp_call_names target)
+  set(made ${CMAKE_BINARY_DIR}/call_names.c)
+  set(from ${CMAKE_SOURCE_DIR}/scripts/call-names.sh ${CMAKE_SOURCE_DIR}/output/calls/names.list ${CMAKE_SOURCE_DIR}/output/calls/headers.h)
+  add_custom_command(OUTPUT ${made} COMMAND sh ${CMAKE_SOURCE_DIR}/scripts/call-names.sh ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${made}
+    DEPENDS ${from} COMMENT "Making the names of system calls' values" VERBATIM)
+  target_sources(${target} PRIVATE ${made})
+endfunction()
+
 # The LTTng sink: a hosted shared object for the target, without the tool's sanitizers. enter.c runs before the vector state is saved.
 set(DP_SINK_FLAGS
     -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fno-plt -fcf-protection=none -fomit-frame-pointer

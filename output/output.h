@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "injector/ring/hits.h"
 #include "injector/ring/loss.h"
+#include "probes/point/syscalls.h"
 #include "probes/probes.h"
 
 #include <sys/types.h>
@@ -19,6 +20,7 @@ struct dp_event_class { /* one per probe; outlives the writers */
 	const struct dp_fields *fields;
 	const struct dp_printf_form *form; /* format of the event's message (printf_form.h), or NULL */
 	const char *title;                 /* shown to people instead of the name, or NULL */
+	const struct dp_call_at *call;     /* the events are about system calls: this one; or NULL */
 };
 
 struct dp_event {
@@ -62,6 +64,13 @@ void dp_writer_class(struct dp_writer *w, unsigned i);
 void dp_writer_note(struct dp_writer *w, const char *text);
 /* Sets the total of lost events, for the next packet (CTF only). */
 void dp_writer_lost(struct dp_writer *w, uint64_t total_lost);
+/* Events were lost before the next one. */
+void dp_writer_gap(struct dp_writer *w);
+/* The image of earlier events is about to go. */
+void dp_writer_forget(struct dp_writer *w, const struct dp_image *image);
+/* The time is `ns` (CLOCK_MONOTONIC), and all events until about then have been written: a writer that waits for the ends of calls shows
+ * those that last. */
+void dp_writer_until(struct dp_writer *w, uint64_t ns);
 struct dp_error *dp_writer_flush(struct dp_writer *w) DP_MUST_CHECK;
 /* Flushes, finishes the file and frees; returns the first error that ever occurred. */
 struct dp_error *dp_writer_close(struct dp_writer *w) DP_MUST_CHECK;

@@ -36,13 +36,15 @@ struct dp_trace_calls {
 	 * snapshots it gets batches instead, which is much faster. It marks damaged events.
 	 */
 	void (*batch)(const struct dp_event_batch *batch, void *data);
+	void (*gap)(void *data); /* hits of the process of the next event were lost since the event before; or NULL */
+	void (*forget)(const struct dp_image *image, void *data); /* that of earlier events is about to go; or NULL */
 	bool (*full)(void *data); /* after an event: wants the caller no more of them? Then the run ends */
 	void (*fields_known)(unsigned probe, void *data);     /* a library was loaded: this probe's fields are final */
 	void (*note)(const char *text, void *data);           /* a line between the events */
 	struct dp_error *(*flush)(uint64_t lost, void *data); /* called now and then; `lost`: hits lost so far */
-	void (*round)(void *data);                            /* every ring was read once more */
-	bool (*interrupted)(bool leaving, void *data);    /* end the run? `leaving`: at once, without the rest of the events? */
-	int wake_fd;                                      /* becomes readable when `interrupted` may be true */
+	void (*round)(uint64_t ns, void *data);               /* every ring was read once more, up to this time */
+	bool (*interrupted)(bool leaving, void *data); /* end the run? `leaving`: at once, without the rest of the events? */
+	int wake_fd;                                   /* becomes readable when `interrupted` may be true */
 	void *run_data;
 };
 

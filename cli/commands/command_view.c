@@ -93,14 +93,25 @@ static struct dp_error *flush(FILE *file)
 	return fflush(file) || ferror(file) ? dp_error_sys(DP_TAG_OUTPUT, "writing the events") : NULL;
 }
 
+/* Hits were lost before this event: lines of system calls must know. */
+static void note_gap(const struct viewer *v, struct dp_writer *w, const struct dp_event_class *class, uint64_t *before)
+{
+	const uint64_t lost = class->call ? dp_view_lost(v->view) : *before;
+	if (lost != *before)
+		dp_writer_gap(w);
+	*before = lost;
+}
+
 static struct dp_error *show_events(struct viewer *v, const struct dp_event_class *class, size_t n)
 {
 	struct dp_writer *w = NULL;
 	struct dp_event e;
+	uint64_t lost = 0;
 	struct dp_error *err = v->options->format == DP_FORMAT_JSON
 	                               ? dp_json_writer_create(v->file, class, n, &w)
 	                               : dp_text_writer_create(v->file, dp_options_color(v->options, v->file), class, n, &w);
 	while (!err && dp_view_next(v->view, &e)) {
+		note_gap(v, w, &class[e.probe], &lost);
 		dp_writer_recorded(w, &e);
 		if (!(++v->shown & (CHECK - 1)) || ferror(v->file))
 			err = ferror(v->file) ? flush(v->file) : dp_writer_flush(w);

@@ -39,9 +39,12 @@ static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct d
 		return dp_error_nomem();
 	ret->nclasses = trace->nprobes;
 	for (size_t i = 0; i < trace->nprobes; i++)
-		ret->classes[i] = (struct dp_event_class){trace->probe[i].name, trace->probe[i].spec.text,
-		                                          &trace->probe[i].fields, trace->typed[i].form,
-		                                          trace->probe[i].title ? trace->probe[i].title : trace->probe[i].shown};
+		ret->classes[i] = (struct dp_event_class){.name = trace->probe[i].name,
+		                                          .spec = trace->probe[i].spec.text,
+		                                          .fields = &trace->probe[i].fields,
+		                                          .form = trace->typed[i].form,
+		                                          .title = trace->probe[i].title ? trace->probe[i].title : trace->probe[i].shown,
+		                                          .call = trace->typed[i].call.is ? &trace->typed[i].call : NULL};
 	return NULL;
 }
 
@@ -104,6 +107,12 @@ void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event)
 		dp_writer_event(o->record, event);
 }
 
+void dp_outputs_gap(struct dp_outputs *o)
+{
+	if (o->live)
+		dp_writer_gap(o->live);
+}
+
 bool dp_outputs_takes_batches(const struct dp_outputs *o)
 {
 	return o->record && !o->live;
@@ -155,8 +164,10 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	return err;
 }
 
-void dp_outputs_round(struct dp_outputs *o)
+void dp_outputs_round(struct dp_outputs *o, uint64_t ns)
 {
+	if (o->live)
+		dp_writer_until(o->live, ns);
 	/* Its error is reported by the next flush. */
 	if (o->live && (o->outlet || o->to_stderr))
 		dp_error_destroy(dp_writer_flush(o->live));

@@ -19,8 +19,8 @@ struct dp_outputs {
 	bool to_stderr, color;
 	bool notes_apart; /* notes go to standard error, text events elsewhere */
 	char *record_dir;
-	bool old_dir; /* it is not ours: it was there before */
-	bool rotates; /* it has several traces */
+	bool old_dir;                   /* it is not ours: it was there before */
+	bool rotates;                   /* it has several traces */
 	struct dp_record_pieces pieces; /* when it has ended */
 	struct dp_event_class *classes;
 	size_t nclasses;
@@ -37,6 +37,8 @@ struct dp_error *dp_outputs_open(const struct dp_options *options, const struct 
 /* For a run without events: only the summary, to standard error. */
 void dp_outputs_none(const struct dp_options *options, struct dp_outputs *ret);
 void dp_outputs_event(struct dp_outputs *o, const struct dp_event *event);
+/* Events were lost before the next one. */
+void dp_outputs_gap(struct dp_outputs *o);
 /* Whether the outputs take events in batches: those that are only recorded. */
 bool dp_outputs_takes_batches(const struct dp_outputs *o);
 void dp_outputs_batch(struct dp_outputs *o, const struct dp_event_batch *batch);
@@ -47,9 +49,10 @@ void dp_outputs_class(struct dp_outputs *o, unsigned i);
 /* A JSON note is an object among the events; text goes to standard error. */
 void dp_outputs_note(struct dp_outputs *o, const char *text);
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_CHECK;
-/* Call it when all events of a round are written: a terminal or a pipe gets them now, a file when they are many, or at a flush.
+/* Call it when all events of a round are written, those until `ns`: a terminal or a pipe gets them now, a file when they are
+ * many, or at a flush.
  */
-void dp_outputs_round(struct dp_outputs *o);
+void dp_outputs_round(struct dp_outputs *o, uint64_t ns);
 /* Writes the buffered rest of the live view and of the notes; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. Adds what is known of the recording. */

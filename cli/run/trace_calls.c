@@ -25,6 +25,19 @@ void dp_trace_calls_batches(struct dp_trace *t)
 	t->calls.batch = dp_outputs_takes_batches(&t->out) ? on_batch : NULL;
 }
 
+static void on_gap(void *data)
+{
+	struct dp_trace *t = data;
+	dp_outputs_gap(&t->out);
+}
+
+static void on_forget(const struct dp_image *image, void *data)
+{
+	struct dp_trace *t = data;
+	if (t->out.live)
+		dp_writer_forget(t->out.live, image);
+}
+
 static bool on_full(void *data)
 {
 	const struct dp_trace *t = data;
@@ -49,10 +62,10 @@ static struct dp_error *on_flush(uint64_t lost, void *data)
 	return dp_outputs_flush(&t->out, lost);
 }
 
-static void on_round(void *data)
+static void on_round(uint64_t ns, void *data)
 {
 	struct dp_trace *t = data;
-	dp_outputs_round(&t->out);
+	dp_outputs_round(&t->out, ns);
 	dp_aggs_round(t);
 }
 
@@ -68,10 +81,21 @@ static bool on_interrupted(bool leaving, void *data)
 	return sig;
 }
 
+/* Looking for losses takes a while when there are many probes: only lines of system calls need it. */
+static bool makes_calls(const struct dp_trace_spec *trace)
+{
+	for (size_t i = 0; i < trace->nprobes; i++)
+		if (trace->probe[i].spec.call)
+			return true;
+	return false;
+}
+
 void dp_trace_calls_init(struct dp_trace *t)
 {
 	dp_console_calls(t->options, &t->calls);
 	t->calls.event = on_event;
+	t->calls.gap = makes_calls(&t->options->trace) ? on_gap : NULL;
+	t->calls.forget = on_forget;
 	t->calls.full = on_full;
 	t->calls.fields_known = on_fields_known;
 	t->calls.note = on_note;

@@ -77,12 +77,22 @@ static void put_field(struct dp_buf *b, const struct dp_field *f)
 	dp_put_str(b, "}");
 }
 
+static void put_call(struct dp_buf *b, const struct dp_call_at *call)
+{
+	if (!call)
+		return;
+	put_key(b, ",", "call");
+	dp_put_signed(b, call->nr);
+	put_flag(b, "call_exit", call->exit);
+}
+
 static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 {
 	dp_put_json_member(b, "{", "name", class->name);
 	put_text(b, "title", class->title);
 	put_text(b, "spec", class->spec);
 	put_text(b, "format", class->form ? class->form->text : NULL);
+	put_call(b, class->call);
 	put_key(b, ",", "fields");
 	dp_put_str(b, "[");
 	for (size_t i = 0; i < class->fields->n; i++) {

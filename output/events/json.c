@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* NDJSON (docs/json.md): a header line, then a line per event. */
+#include "output/calls/pairs.h"
 #include "output/events/frames.h"
 #include "output/events/lines.h"
 #include "output/events/message.h"
@@ -18,6 +19,7 @@ struct json {
 	struct dp_heads heads;    /* all from the thread to the first field */
 	struct dp_pieces *pieces; /* of each class: keys of fields */
 	struct dp_buf unreadable, absent, message;
+	struct dp_call_pairs *pairs; /* NULL: no class is about system calls */
 	/* Of the event being written. */
 	struct dp_image *image;
 	const struct dp_event_class *class;
@@ -357,6 +359,29 @@ static void put_list(struct json *j, const char *key, const char *brackets, stru
 	list->len = 0;
 }
 
+static void put_call(struct json *j, const struct dp_event *e)
+{
+	struct dp_call_seen seen, entry;
+	dp_call_pairs_see(j->pairs, e, &seen);
+	if (!seen.exit) {
+		dp_put_call_json(&j->lines.b, &(struct dp_call_line){.entry = &seen, .nr = seen.nr});
+		if (!dp_call_never_returns(seen.nr))
+			dp_call_pairs_hold(j->pairs, e, seen.nr);
+		return;
+	}
+	const struct dp_held_call *h = dp_call_pairs_match(j->pairs, e, &seen, &entry);
+	const struct dp_call_line line = dp_call_line_of(e, &seen, h, &entry);
+	dp_put_call_json(&j->lines.b, &line);
+	dp_call_pairs_end(j->pairs, h);
+}
+
+static void json_gap(struct dp_writer *w)
+{
+	struct json *j = (struct json *)w;
+	if (j->pairs)
+		dp_call_pairs_gap(j->pairs);
+}
+
 static void json_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct json *j = (struct json *)w;
@@ -372,6 +397,8 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	dp_put_str(b, "}");
 	if (j->class->form)
 		put_message(j, e);
+	if (j->pairs && dp_call_pairs_takes(j->pairs, e->probe))
+		put_call(j, e);
 	if (j->unreadable.len || j->absent.len) {
 		put_list(j, "unreadable", "[]", &j->unreadable);
 		put_list(j, "absent", "{}", &j->absent);
@@ -394,6 +421,8 @@ static void json_known(struct dp_writer *w, unsigned i)
 	struct json *j = (struct json *)w;
 	dp_pieces_fini(&j->pieces[i]);
 	dp_heads_clear(&j->heads);
+	if (j->pairs)
+		dp_call_pairs_renew(j->pairs, i);
 	dp_put_str(&j->lines.b, "{\"type\":\"probe\",\"probe\":");
 	put_class(&j->lines.b, &w->classes[i]);
 	dp_put_str(&j->lines.b, "}");
@@ -417,15 +446,22 @@ static void json_fini(struct dp_writer *w)
 	dp_buf_fini(&j->unreadable);
 	dp_buf_fini(&j->absent);
 	dp_buf_fini(&j->message);
+	dp_call_pairs_destroy(j->pairs);
 }
 
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {
-	        .event = json_event, .known = json_known, .note = json_note, .flush = json_flush, .fini = json_fini};
+	static const struct dp_writer_ops ops = {.event = json_event,
+	                                         .known = json_known,
+	                                         .note = json_note,
+	                                         .gap = json_gap,
+	                                         .flush = json_flush,
+	                                         .fini = json_fini};
 	struct json *j = calloc(1, sizeof(*j));
 	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
-	if (!j || !pieces) {
+	if (j && pieces && dp_classes_have_calls(classes, n))
+		j->pairs = dp_call_pairs_create(classes, n);
+	if (!j || !pieces || (dp_classes_have_calls(classes, n) && !j->pairs)) {
 		free(j);
 		free(pieces);
 		return dp_error_nomem();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Live text: a line per event, with backtraces on indented lines below it. */
+#include "output/calls/call_stream.h"
 #include "output/events/frames.h"
 #include "output/events/lines.h"
 #include "output/events/message.h"
@@ -20,6 +21,8 @@ struct text {
 	struct dp_heads heads;    /* threads and names */
 	struct dp_pieces *pieces; /* of each class: names of fields */
 	struct dp_buf below, message;
+	struct dp_call_stream *calls; /* NULL: no class is about system calls */
+	bool in_line;           /* of a call: its fields are in the line already */
 	/* Of the event being written. */
 	struct dp_image *image;
 	const struct dp_event_class *class;
@@ -72,6 +75,8 @@ static void put_head(struct dp_buf *b, const struct dp_event *e, const void *dat
 	}
 	dp_put_signed(b, e->tid);
 	dp_put_str(b, "] ");
+	if (t->in_line)
+		return;
 	put_colored(t, b, NAME, t->class->title ? t->class->title : t->class->name);
 	dp_put_str(b, t->class->fields->n || t->class->form ? ":" : "");
 }
@@ -206,6 +211,8 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 	}
 	if (t->class->form && dp_message_has(t->class, field))
 		return;
+	if (t->in_line && dp_call_pairs_shows(dp_call_stream_pairs(t->calls), (unsigned)(t->class - t->base.classes), field))
+		return;
 	dp_pieces_put(t->piece, (size_t)(field - t->class->fields->field), b);
 	if (v->unreadable)
 		put_none(t, b, field);
@@ -224,26 +231,79 @@ static void put_message(struct text *t, const struct dp_event *e)
 	b->failed |= t->message.failed;
 }
 
-static void text_event(struct dp_writer *w, const struct dp_event *e)
+/* Time and thread. False: out of memory. */
+static bool begin_line(struct text *t, const struct dp_event *e)
 {
-	struct text *t = (struct text *)w;
-	struct dp_buf *b = &t->lines.b;
-	t->image = e->image;
-	t->class = &w->classes[e->probe];
+	t->class = &t->base.classes[e->probe];
 	t->piece = pieces_of(t, e->probe);
 	if (!t->piece)
-		return;
+		return false;
 	note_process(t, e->pid);
 	put_time(t, e->ns);
-	dp_heads_put(&t->heads, e, put_head, t, b);
-	if (t->class->form)
-		put_message(t, e);
-	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, t);
+	dp_heads_put(&t->heads, e, put_head, t, &t->lines.b);
+	return true;
+}
+
+static void end_line(struct text *t)
+{
+	struct dp_buf *b = &t->lines.b;
 	dp_put_str(b, "\n");
 	dp_buf_put(b, t->below.data, t->below.len);
 	b->failed |= t->below.failed;
 	t->below.len = 0;
-	dp_lines_end(&t->lines, w);
+	dp_lines_end(&t->lines, &t->base);
+}
+
+static void put_call(const struct dp_call_shown *shown, void *data)
+{
+	struct text *t = data;
+	const struct dp_event *rest = shown->rest;
+	struct dp_image *current = t->image;
+	t->in_line = true;
+	if (begin_line(t, shown->at)) {
+		dp_put_call_shown(&t->lines.b, shown, t->color ? NAME : "", t->color ? RESET : "");
+		t->image = rest->image;
+		t->class = &t->base.classes[rest->probe];
+		t->piece = pieces_of(t, rest->probe);
+		if (t->piece)
+			dp_decoder_run(dp_writer_decoder(&t->base, rest), rest->payload, rest->len, put_field, t);
+		end_line(t);
+	}
+	t->in_line = false;
+	t->image = current;
+}
+
+static void text_event(struct dp_writer *w, const struct dp_event *e)
+{
+	struct text *t = (struct text *)w;
+	t->image = e->image;
+	if ((t->calls && dp_call_stream_event(t->calls, e)) || !begin_line(t, e))
+		return;
+	if (t->class->form)
+		put_message(t, e);
+	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, t);
+	end_line(t);
+}
+
+static void text_gap(struct dp_writer *w)
+{
+	struct text *t = (struct text *)w;
+	if (t->calls)
+		dp_call_pairs_gap(dp_call_stream_pairs(t->calls));
+}
+
+static void text_forget(struct dp_writer *w, const struct dp_image *image)
+{
+	struct text *t = (struct text *)w;
+	if (t->calls)
+		dp_call_stream_forget(t->calls, image);
+}
+
+static void text_until(struct dp_writer *w, uint64_t ns)
+{
+	struct text *t = (struct text *)w;
+	if (t->calls)
+		dp_call_stream_until(t->calls, ns);
 }
 
 static void text_known(struct dp_writer *w, unsigned i)
@@ -251,6 +311,8 @@ static void text_known(struct dp_writer *w, unsigned i)
 	struct text *t = (struct text *)w;
 	dp_pieces_fini(&t->pieces[i]);
 	dp_heads_clear(&t->heads);
+	if (t->calls)
+		dp_call_pairs_renew(dp_call_stream_pairs(t->calls), i);
 }
 
 static void text_note(struct dp_writer *w, const char *note)
@@ -263,6 +325,13 @@ static void text_note(struct dp_writer *w, const char *note)
 	dp_put_str(b, "\n");
 	dp_lines_end(&t->lines, w);
 	dp_lines_pass_on(&t->lines, w);
+}
+
+static void text_end(struct dp_writer *w)
+{
+	struct text *t = (struct text *)w;
+	if (t->calls)
+		dp_call_stream_end(t->calls);
 }
 
 static void text_flush(struct dp_writer *w)
@@ -281,16 +350,28 @@ static void text_fini(struct dp_writer *w)
 	dp_lines_fini(&t->lines);
 	dp_buf_fini(&t->below);
 	dp_buf_fini(&t->message);
+	dp_call_stream_destroy(t->calls);
 }
 
 struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n,
                                        struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {
-	        .event = text_event, .known = text_known, .note = text_note, .flush = text_flush, .fini = text_fini};
+	static const struct dp_writer_ops ops = {.event = text_event,
+	                                         .known = text_known,
+	                                         .note = text_note,
+	                                         .gap = text_gap,
+	                                         .until = text_until,
+	                                         .forget = text_forget,
+	                                         .end = text_end,
+	                                         .flush = text_flush,
+	                                         .fini = text_fini};
 	struct text *t = calloc(1, sizeof(*t));
 	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
-	if (!t || !pieces) {
+	if (t && pieces && dp_classes_have_calls(classes, n))
+		t->calls = dp_call_stream_create(classes, n, put_call, t);
+	if (!t || !pieces || (dp_classes_have_calls(classes, n) && !t->calls)) {
+		if (t)
+			dp_call_stream_destroy(t->calls);
 		free(t);
 		free(pieces);
 		return dp_error_nomem();

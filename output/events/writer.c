@@ -148,6 +148,24 @@ void dp_writer_lost(struct dp_writer *w, uint64_t total_lost)
 		w->ops->lost(w, total_lost);
 }
 
+void dp_writer_gap(struct dp_writer *w)
+{
+	if (w->ops->gap)
+		w->ops->gap(w);
+}
+
+void dp_writer_forget(struct dp_writer *w, const struct dp_image *image)
+{
+	if (w->ops->forget)
+		w->ops->forget(w, image);
+}
+
+void dp_writer_until(struct dp_writer *w, uint64_t ns)
+{
+	if (!w->error && w->ops->until)
+		w->ops->until(w, ns);
+}
+
 struct dp_error *dp_writer_flush(struct dp_writer *w)
 {
 	if (!w->error)
@@ -174,6 +192,8 @@ struct dp_error *dp_writer_close(struct dp_writer *w)
 {
 	if (!w)
 		return NULL;
+	if (!w->error && w->ops->end)
+		w->ops->end(w);
 	if (!w->error)
 		w->ops->flush(w);
 	w->ops->fini(w);

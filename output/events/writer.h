@@ -14,6 +14,10 @@ struct dp_writer_ops {
 	void (*known)(struct dp_writer *w, unsigned i); /* NULL: not needed */
 	void (*note)(struct dp_writer *w, const char *text);
 	void (*lost)(struct dp_writer *w, uint64_t total);
+	void (*gap)(struct dp_writer *w);                /* NULL: it relates no event to another */
+	void (*forget)(struct dp_writer *w, const struct dp_image *image); /* NULL: it keeps no event */
+	void (*until)(struct dp_writer *w, uint64_t ns); /* NULL: it writes each event when it comes */
+	void (*end)(struct dp_writer *w);                /* before the last flush; NULL: nothing is held back */
 	void (*flush)(struct dp_writer *w);
 	/* Called after a last flush: releases what the writer owns, but not `w`. */
 	void (*fini)(struct dp_writer *w);
@@ -23,9 +27,9 @@ struct dp_writer {
 	const struct dp_writer_ops *ops;
 	const struct dp_event_class *classes;
 	size_t n;
-	struct dp_error *error; /* the first one; nothing is written after it */
+	struct dp_error *error;        /* the first one; nothing is written after it */
 	struct dp_writer_class *known; /* of each class, from its first event on; NULL before the first of all */
-	bool full;              /* it has all events that it may take */
+	bool full;                     /* it has all events that it may take */
 };
 
 /* What the events of a class have in common. */

@@ -134,6 +134,22 @@ static struct dp_error *bind_form(struct dp_event_class *class, struct dp_printf
 	return NULL;
 }
 
+static struct dp_error *read_call(struct dp_trace_layout *l, const json_t *from, struct dp_event_class *class)
+{
+	const json_t *nr = json_object_get(from, "call");
+	const json_int_t number = json_integer_value(nr);
+	struct dp_call_at *call = nr ? dp_arena_alloc(&l->arena, sizeof(*call)) : NULL;
+	if (!nr)
+		return NULL;
+	if (!call)
+		return dp_error_nomem();
+	if (!json_is_integer(nr) || number < DP_CALL_ANY || number >= DP_CALL_END)
+		return bad("the system call of a class");
+	*call = (struct dp_call_at){.is = true, .exit = json_is_true(json_object_get(from, "call_exit")), .nr = (int32_t)number};
+	class->call = call;
+	return NULL;
+}
+
 static struct dp_error *read_class(struct dp_trace_layout *l, const json_t *from, size_t i)
 {
 	struct dp_event_class *c = &l->class[i];
@@ -146,6 +162,7 @@ static struct dp_error *read_class(struct dp_trace_layout *l, const json_t *from
 	if (!c->name)
 		return bad("a class without a name");
 	DP_TRY(read_fields(l, from, &l->fields[i]));
+	DP_TRY(read_call(l, from, c));
 	const char *format = json_string_value(json_object_get(from, "format"));
 	if (!format)
 		return NULL;

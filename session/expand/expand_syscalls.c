@@ -4,9 +4,9 @@
  * makes one call only, its number decides now. Other sites get the number as a condition. After the call the number is lost (rax
  * has the result), so an exit belongs to the entry that the same thread passed with the same stack pointer.
  */
-#include "session/expand/expand_internal.h"
-#include "session/code/call_sites.h"
 #include "probes/point/syscalls.h"
+#include "session/code/call_sites.h"
+#include "session/expand/expand_internal.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -46,17 +46,55 @@ static struct dp_error *set_text(char **to, const char *fmt, const char *name, c
 	return NULL;
 }
 
-/* Without -t: the arguments, or the result. */
+/* Contexts that belong to the line of a call, which is therefore recorded with them. */
+static bool go_with_the_line(const struct dp_typed *typed)
+{
+	for (size_t i = 0; i < typed->ncontexts; i++)
+		if (strcmp(typed->context[i], "duration") != 0 &&
+		    strncmp(typed->context[i], "backtrace", strlen("backtrace")) != 0)
+			return false;
+	return !typed->form;
+}
+
+static bool has_word(const struct dp_typed *typed, const char *word)
+{
+	for (size_t i = 0; i < typed->ncontexts; i++)
+		if (!strcmp(typed->context[i], word))
+			return true;
+	return false;
+}
+
+/* Puts a context before those that were typed. */
+static struct dp_error *add_context(struct dp_typed *typed, const char *word)
+{
+	char **longer = reallocarray(typed->context, typed->ncontexts + 2, sizeof(*longer));
+	if (!longer)
+		return dp_error_nomem();
+	typed->context = longer;
+	memmove(longer + 1, longer, typed->ncontexts * sizeof(*longer));
+	longer[0] = strdup(word);
+	if (!longer[0]) {
+		memmove(longer, longer + 1, typed->ncontexts * sizeof(*longer));
+		return dp_error_nomem();
+	}
+	typed->ncontexts++;
+	return NULL;
+}
+
+/*
+ * Without -t: all that a line about the call is made of. LTTng's events have no such lines: the arguments, or the result. With
+ * --slower-than there is no event of the entry, whose time says how long the call was.
+ */
 static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, bool exit)
 {
-	if (typed->ncontexts || c->x->from->asked.what)
+	const bool lttng = c->x->from->sink == DP_SINK_LTTNG, timed = exit && c->x->from->asked.slower_ns;
+	if (c->x->from->asked.what || !go_with_the_line(typed) || (lttng && typed->ncontexts))
 		return NULL;
-	free(typed->context);
-	typed->context = calloc(2, sizeof(*typed->context));
-	if (!typed->context || !(typed->context[0] = strdup(exit ? "retval" : "args")))
-		return dp_error_nomem();
-	typed->ncontexts = 1;
-	return NULL;
+	if (lttng)
+		return add_context(typed, exit ? "retval" : "args");
+	if (timed && !has_word(typed, "duration"))
+		DP_TRY(add_context(typed, "duration"));
+	return add_context(typed, DP_CONTEXT_CALL);
 }
 
 static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site *s, bool exit)

@@ -52,6 +52,7 @@ struct dp_session {
 	unsigned followed;           /* how many of them recorded */
 	bool swept;                  /* they have been cleaned, as far as possible */
 	struct dp_loss *loss; /* for each probe, as last read */
+	uint64_t lost_before; /* all of them, when gaps between events were looked for */
 	/* Sink lttng. */
 	bool lttng, hooked;
 	struct dp_sink_entries sink;

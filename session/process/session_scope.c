@@ -21,10 +21,10 @@ struct place {
 	struct dp_usdt_arg usdt[DP_USDT_MAX_ARGS];
 };
 
-static struct dp_error *open_place(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
-                                   struct place *ret)
+static struct dp_error *open_place(struct dp_image *image, struct dp_scope_at at, const struct dp_typed *typed, struct place *ret)
 {
-	struct dp_scope_at at = {.site = {.addr = dp_addr_of(addr)}, .point = point, .inlined = typed->inlined};
+	const enum dp_point point = at.point;
+	at.inlined = typed->inlined;
 	at.call = typed->call.is ? &typed->call : NULL;
 	at.site.module = dp_image_module_at(image, at.site.addr);
 	dp_image_function_at(image, at.site.addr, &at.site.function);
@@ -77,7 +77,7 @@ struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_p
                                 struct dp_fields *ret)
 {
 	struct place place = {0};
-	DP_TRY(open_place(image, addr, point, typed, &place));
+	DP_TRY(open_place(image, (struct dp_scope_at){.site = {.addr = dp_addr_of(addr)}, .point = point}, typed, &place));
 	struct dp_error *err = make_fields(place.scope, typed, ret);
 	dp_scope_destroy(place.scope);
 	return err;
@@ -163,11 +163,14 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place *ret)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
-	return open_place(dp_target_image(s->target), s->place[i].addr,
-	                  p->leaves  ? DP_POINT_RETURN
-	                  : p->entry ? DP_POINT_ENTRY
-	                             : DP_POINT_PLACE,
-	                  &s->trace->typed[i], ret);
+	const struct dp_scope_at at = {
+	        .site = {.addr = dp_addr_of(s->place[i].addr)},
+	        .point = p->leaves  ? DP_POINT_RETURN
+	                 : p->entry ? DP_POINT_ENTRY
+	                            : DP_POINT_PLACE,
+	        .no_memory = dp_target_filtered(s->target),
+	};
+	return open_place(dp_target_image(s->target), at, &s->trace->typed[i], ret);
 }
 
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret)

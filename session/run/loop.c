@@ -49,6 +49,24 @@ static bool is_damaged(struct dp_run *run, const struct dp_hit *hit)
 	return dp_decoder_length(d, hit->payload, hit->len) == SIZE_MAX;
 }
 
+/*
+ * A loss is counted when it happens, and hits are collected before the first of them comes here: what was lost before any of them is in the
+ * counters now.
+ */
+static void look_for_gaps(struct dp_run *run, struct dp_session *s)
+{
+	uint64_t lost = 0;
+	if (run->looked_for_gaps || !run->trace->calls->gap)
+		return;
+	run->looked_for_gaps = true;
+	dp_run_note_losses_of(run, s);
+	for (unsigned p = 0; p < run->trace->nprobes; p++)
+		lost += dp_loss_sum(&s->loss[p]);
+	if (lost != s->lost_before)
+		run->trace->calls->gap(run->trace->calls->run_data);
+	s->lost_before = lost;
+}
+
 static void on_hit(const struct dp_hit *hit, void *data)
 {
 	struct dp_run *run = data;
@@ -78,6 +96,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	        .len = hit->len,
 	        .image = dp_target_image(dp_pending_draining(s)),
 	};
+	look_for_gaps(run, s);
 	run->trace->calls->event(&event, run->trace->calls->run_data);
 	run->enough = run->trace->calls->full(run->trace->calls->run_data);
 	s->place[hit->probe].recorded++;
@@ -149,6 +168,7 @@ static bool takes_batches(const struct dp_run *run)
 static void drain_target(struct dp_target *t, bool last, void *data)
 {
 	struct dp_run *run = data;
+	run->looked_for_gaps = false;
 	if (takes_batches(run))
 		dp_error_destroy(dp_target_drain_lanes(t, last, on_batch, run));
 	else
@@ -171,14 +191,15 @@ static uint64_t drain_all(struct dp_run *run, bool last)
 void dp_run_drain(struct dp_run *run, bool last)
 {
 	const uint64_t until = dp_now_ns() + DRAIN_NS;
-	uint64_t n, sum = 0;
-	do
+	uint64_t n, sum = 0, begin;
+	do {
+		begin = dp_now_ns();
 		sum += n = drain_all(run, last);
-	while (n > VERY_MANY && takes_batches(run) && !last && dp_now_ns() < until);
+	} while (n > VERY_MANY && takes_batches(run) && !last && dp_now_ns() < until);
 	run->flooded = sum > MANY;
 	run->drowned = sum > VERY_MANY;
 	if (!last)
-		run->trace->calls->round(run->trace->calls->run_data);
+		run->trace->calls->round(begin, run->trace->calls->run_data);
 }
 
 void dp_run_note_losses_of(const struct dp_run *run, struct dp_session *s)

@@ -137,6 +137,8 @@ void dp_past_take(struct dp_run *run, size_t k)
 		p->sum.by_calls = p->sum.frozen_attach = p->sum.frozen_detach = p->sum.left_why =
 		        NULL; /* belong to the session */
 	}
+	if (run->trace->calls->forget)
+		run->trace->calls->forget(dp_target_image(s->target), run->trace->calls->run_data);
 	dp_session_destroy(s);
 	memmove(&run->session[k], &run->session[k + 1], (--run->nsessions - k) * sizeof(*run->session));
 }

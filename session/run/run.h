@@ -28,6 +28,7 @@ struct dp_run {
 	uint64_t start_ns, recorded;
 	uint64_t armed_ns, leave_ns, clear_ns; /* all probes are installed; their removal begins; they are removed */
 	size_t current;                        /* the session being drained */
+	bool looked_for_gaps;                  /* since its draining began */
 	struct dp_full_counts full;            /* of processes that have gone */
 	const char *ended_by;                  /* NULL while the run goes on */
 	bool leaving;                          /* the removal of the probes has begun */

@@ -109,6 +109,8 @@ static struct dp_error *add_context(struct dp_fields_maker *m, const char *conte
 		return add_all(m, true);
 	if (!strcmp(context, "locals"))
 		return add_all(m, false);
+	if (!strcmp(context, DP_CONTEXT_CALL) && m->s->at.call)
+		return dp_call_line_fields(m);
 	return add_expression(m, context);
 }
 

@@ -19,6 +19,8 @@ struct dp_error *dp_fields_of(struct dp_fields_maker *m, const char *name, const
                               unsigned depth) DP_MUST_CHECK;
 /* call_fields.c: adds the arguments of the system call at the site. */
 struct dp_error *dp_call_fields(struct dp_fields_maker *m) DP_MUST_CHECK;
+/* And all else that a line about the call is made of (DP_CONTEXT_CALL). */
+struct dp_error *dp_call_line_fields(struct dp_fields_maker *m) DP_MUST_CHECK;
 /* scope_field.c: these add one field for one scalar, string, or array of bytes. */
 struct dp_error *dp_field_scalar(struct dp_fields_maker *m, const char *name, const char *label,
                                  struct dp_operand o) DP_MUST_CHECK;

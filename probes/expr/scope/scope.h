@@ -27,6 +27,7 @@ struct dp_scope_at {
 	size_t nusdt;
 	/* The system call at the site, or NULL: its arguments have names and are arg0.., retval is its result. */
 	const struct dp_call_at *call;
+	bool no_memory; /* what the call's arguments point to must not be read there */
 	/* The site is the start of an inlined copy of this function (linkage name if it has one); or NULL. */
 	const char *inlined;
 };
