@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int failed(struct dp_error *err)
 {
@@ -21,7 +22,7 @@ static int run_verb(enum dp_verb verb, int argc, char **argv)
 	if (err)
 		return failed(err);
 	if (options.help)
-		dp_options_help(verb, stdout);
+		err = dp_options_help(verb, options.topic, stdout);
 	else if (options.version)
 		puts("dynprobe " DP_VERSION);
 	else {
@@ -30,13 +31,26 @@ static int run_verb(enum dp_verb verb, int argc, char **argv)
 		options.trace.calls = &calls;
 		status = dp_command_run(verb, &options);
 	}
+	status = err ? failed(err) : status;
 	dp_options_fini(&options);
 	return status;
+}
+
+/* help [TOPIC], where a topic may also be an error's tag. */
+static int help(char **words)
+{
+	enum dp_tag tag;
+	if (*words && !strncasecmp(*words, "DP-", 3) && dp_tag_find(*words, &tag))
+		return dp_command_explain(words);
+	struct dp_error *err = dp_options_help(DP_VERB_RUN, *words, stdout);
+	return err ? failed(err) : 0;
 }
 
 static int run(int argc, char **argv)
 {
 	enum dp_verb verb;
+	if (argc > 1 && !strcmp(argv[1], "help"))
+		return help(argv + 2);
 	if (argc > 1 && dp_verb_find(argv[1], &verb))
 		return run_verb(verb, argc - 1, argv + 1);
 	return run_verb(DP_VERB_RUN, argc, argv);

@@ -39,6 +39,8 @@ static int (*const commands[DP_VERB_COUNT])(const struct dp_options *options) = 
         [DP_VERB_PMODULE] = dp_command_pmodule,
         [DP_VERB_VIEW] = dp_command_view,
         [DP_VERB_FLAME] = dp_command_flame,
+        [DP_VERB_TRACES] = dp_command_traces,
+        [DP_VERB_DOCTOR] = dp_command_doctor,
 };
 
 int dp_command_run(enum dp_verb verb, const struct dp_options *options)

@@ -21,6 +21,8 @@ int dp_command_snapshot(const struct dp_options *options);
 int dp_command_show(const struct dp_options *options);
 int dp_command_view(const struct dp_options *options);
 int dp_command_flame(const struct dp_options *options);
+int dp_command_traces(const struct dp_options *options);
+int dp_command_doctor(const struct dp_options *options);
 int dp_command_report(const struct dp_options *options);
 /* `words`: the arguments of explain, NULL-terminated. */
 int dp_command_explain(char *const words[]);

@@ -12,7 +12,7 @@ struct unit {
 };
 
 static const struct unit durations[] = {{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
-                                        {"ns", 1}, {"m", 60e9}, {"h", 3600e9}, {NULL, 0}};
+                                        {"ns", 1}, {"m", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {NULL, 0}};
 static const struct unit sizes[] = {{"", 1},     {"K", 1024},   {"M", 1048576},   {"G", 1073741824},
                                     {"k", 1024}, {"KiB", 1024}, {"MiB", 1048576}, {NULL, 0}};
 

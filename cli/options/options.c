@@ -82,10 +82,15 @@ static struct dp_error *take_rest(struct dp_parser *p, char **argv, int at)
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
 	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
 	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE || p->verb == DP_VERB_VIEW ||
-	                   p->verb == DP_VERB_FLAME;
+	                   p->verb == DP_VERB_FLAME || p->verb == DP_VERB_TRACES ||
+	                   p->verb == DP_VERB_DOCTOR;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;
+	if (p->o.help) {
+		p->o.topic = *rest;
+		return NULL;
+	}
 	if (p->verb == DP_VERB_RUN && at == 1)
 		return dp_command_unknown(*rest);
 	if (!names && (p->verb != DP_VERB_RUN || (p->o.trace.npids && !dashes && !p->o.trace.command)))
@@ -193,6 +198,7 @@ void dp_options_fini(struct dp_options *o)
 	free(o->trace.except.item);
 	free(o->trace.programs.item);
 	free(o->trace.follow_exec.item);
+	free(o->traces.remove.item);
 	free(o->trace.pid);
 	free(o->trace.found);
 	free(o->context);

@@ -46,6 +46,8 @@ enum dp_verb {
 	DP_VERB_PMODULE,
 	DP_VERB_VIEW,
 	DP_VERB_FLAME,
+	DP_VERB_TRACES,
+	DP_VERB_DOCTOR,
 	DP_VERB_COUNT
 };
 /* "attach" and so on; NULL for DP_VERB_RUN. */
@@ -55,7 +57,7 @@ bool dp_verb_find(const char *word, enum dp_verb *ret);
 struct dp_options {
 	struct dp_trace_spec trace; /* of a run */
 	const char *output;         /* -o; NULL: standard output (beside a command standard error); "-": standard output */
-	const char *record;   /* --record; NULL: the default place */
+	const char *record;         /* --record; NULL: the default place */
 	size_t record_size, rotate; /* bytes; 0: no limit */
 	enum dp_color color;
 	enum dp_format format;
@@ -67,18 +69,23 @@ struct dp_options {
 	} view;
 	const char *flame;   /* --flame: the picture of the stacks; or NULL */
 	const char *title, *unit; /* of the flame graph, or NULL */
+	struct dp_traces_options {
+		struct dp_word_list remove; /* names, patterns, paths */
+		uint64_t older_ns;          /* --older-than; 0: not given */
+	} traces;
 	unsigned profile_hz; /* --profile; 0: not asked for */
 	char **name;         /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB];
-	                        snapshot: [EXE]; view: [DIR...] */
+	                        snapshot: [EXE]; view: [DIR...]; traces: [NAME...] */
 	size_t nnames;
 	const char *language; /* pmodule new --lang; NULL: lua */
 	struct dp_snapshot_args snapshot;
 	const char *event;    /* add-context -e */
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;
-	bool once; /* record: only buffered events */
+	bool once;      /* record: only buffered events */
 	bool no_record; /* --no-record, or other options that leave the recording out */
 	bool quiet, help, version;
+	const char *topic; /* --help TOPIC, or NULL */
 	int verbose;
 };
 
@@ -90,7 +97,8 @@ void dp_options_fini(struct dp_options *options);
 /* Is the output to `to` in colour? */
 bool dp_options_color(const struct dp_options *options, FILE *to);
 
-void dp_options_help(enum dp_verb verb, FILE *to);
+/* `topic`: of a run's help a group of options, one option, or a verb; NULL: the first screen. DP_TAG_USAGE: there is none. */
+struct dp_error *dp_options_help(enum dp_verb verb, const char *topic, FILE *to) DP_MUST_CHECK;
 /* A bash completion script made from the option table. */
 void dp_options_completion(FILE *to);
 

@@ -273,6 +273,14 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 	return NULL;
 }
 
+/* doctor [PID...], as --pid takes them. */
+static struct dp_error *check_doctor(struct dp_options *o)
+{
+	for (size_t i = 0; i < o->nnames; i++)
+		DP_TRY(dp_pids_add(&o->trace, o->name[i]));
+	return NULL;
+}
+
 static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 {
 	switch (verb) {
@@ -294,6 +302,8 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 		return check_stubs(o);
 	case DP_VERB_SNAPSHOT:
 		return check_snapshot(o);
+	case DP_VERB_DOCTOR:
+		return check_doctor(o);
 	case DP_VERB_REPORT:
 		return dp_report_check(o);
 	case DP_VERB_SHOW:
@@ -306,6 +316,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
 	case DP_VERB_PMODULE:
+	case DP_VERB_TRACES:
 	case DP_VERB_COUNT:
 		break;
 	}
@@ -316,7 +327,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 static bool needs_no_process(enum dp_verb verb)
 {
 	return verb == DP_VERB_SNAPSHOT || verb == DP_VERB_SHOW || verb == DP_VERB_REPORT || verb == DP_VERB_PMODULE ||
-	       verb == DP_VERB_VIEW || verb == DP_VERB_FLAME;
+	       verb == DP_VERB_VIEW || verb == DP_VERB_FLAME || verb == DP_VERB_TRACES || verb == DP_VERB_DOCTOR;
 }
 
 /* Who asked for so many events, or for a file of them, has what was asked for. A quiet run is for its recording. */
@@ -341,7 +352,8 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 	if (o->rotate && o->record_size && o->record_size / 2 < o->rotate)
 		return dp_error(DP_TAG_USAGE, "--record-size must have room for two traces of --rotate: the oldest is removed "
 		                              "when the next begins");
-	if ((verb == DP_VERB_STATUS || verb == DP_VERB_LIST || verb == DP_VERB_SHOW) && o->format == DP_FORMAT_CTF)
+	const bool shows_events = verb == DP_VERB_RUN || verb == DP_VERB_RECORD || verb == DP_VERB_ATTACH;
+	if (!shows_events && o->format == DP_FORMAT_CTF)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");

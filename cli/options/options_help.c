@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* The verbs and what their --help says; help/ prints it. */
 #include "cli/options/options_table.h"
 
 #include <string.h>
 
-struct verb_text {
-	const char *word;  /* NULL: a run in the foreground */
-	const char *usage; /* behind "dynprobe " */
-	const char *line;  /* in the list of verbs */
-	const char *about; /* between usage and options */
-};
-
-static const struct verb_text verbs[DP_VERB_COUNT] = {
+static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
         [DP_VERB_RUN] = {NULL, NULL, NULL, NULL},
         [DP_VERB_ATTACH] = {"attach", "attach --pid PID... PROBE OPTIONS...", "insert probes and exit",
                             "Inserts probes into a running process and exits. The probes stay. Options are those of a run in the "
@@ -121,7 +115,31 @@ static const struct verb_text verbs[DP_VERB_COUNT] = {
                  "Examples:\n"
                  "  dynprobe flame stacks.folded -o stacks.svg\n"
                  "  perf script | stackcollapse-perf.pl | dynprobe flame - -o cpu.html\n"},
+        [DP_VERB_TRACES] =
+                {"traces", "traces [NAME...] [-f text|json] | --remove NAME... | --older-than TIME", "list or remove recorded traces",
+                 "Lists the traces that runs have recorded into ~/lttng-traces, the newest first: program, begin, length, events\n"
+                 "(counted up to two million), size. NAME may be a pattern; quote it. Removes what --remove names, or what is older "
+                 "than\n"
+                 "TIME, without a question, and names it. Directories that have other files, or are in use, stay.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe traces\n"
+                 "  dynprobe traces --remove 'dynprobe-ls-*'\n"
+                 "  dynprobe traces --older-than 7d\n"},
+        [DP_VERB_DOCTOR] =
+                {"doctor", "doctor [PID...] [-f text|json]", "what this machine, this user and a process allow, and the remedies",
+                 "Checks the kernel, the user and each process as attach does, and says what each of them allows, and what to do\n"
+                 "about the rest. Stops and changes nothing. PID is a pid, a list (12,14) or a name.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe doctor\n"
+                 "  dynprobe doctor nginx\n"},
 };
+
+const struct dp_verb_text *dp_verb_text(enum dp_verb verb)
+{
+	return &verbs[verb];
+}
 
 const char *dp_verb_word(enum dp_verb verb)
 {
@@ -136,106 +154,4 @@ bool dp_verb_find(const char *word, enum dp_verb *ret)
 			return true;
 		}
 	return false;
-}
-
-/* A run's help has only the options that trigger snapshots; `dynprobe snapshot --help` has the others. */
-static bool describes_a_snapshot(const struct dp_option_row *row)
-{
-	return row->verbs >> DP_VERB_SNAPSHOT & row->verbs >> DP_VERB_RUN & 1 && !dp_option_of(row, DP_VERB_ATTACH) &&
-	       !dp_option_of(row, DP_VERB_RECORD);
-}
-
-static void help_options(enum dp_verb verb, FILE *to)
-{
-	fputs("\nOptions:\n", to);
-	for (size_t i = 0; i < DP_OPTION_ROWS; i++) {
-		const struct dp_option_row *row = &dp_option_rows[i];
-		char left[64];
-		if (!dp_option_of(row, verb) || (verb == DP_VERB_RUN && describes_a_snapshot(row)))
-			continue;
-		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
-		         row->letter ? ',' : ' ', row->name, row->metavar && *row->metavar != '[' ? " " : "",
-		         row->metavar ? row->metavar : "");
-		fprintf(to, "  %-26s %s\n", left, row->help);
-	}
-}
-
-static void help_run(FILE *to)
-{
-	fputs("Usage: dynprobe --pid PID [OPTIONS]\n"
-	      "       dynprobe [OPTIONS] -c CMD\n"
-	      "       dynprobe [OPTIONS] -- CMD ARGS...\n"
-	      "\n"
-	      "Examples:\n"
-	      "  dynprobe --pid 4242 --function foo -t reg:rdi -t backtrace\n"
-	      "  dynprobe -c \"ls -l\" --function main\n"
-	      "  dynprobe --pid 4242 --probe server.c:120 -t locals --when 'req->len > 4096' -n 100\n"
-	      "  dynprobe --pid 4242 --return foo --hist duration -d 10             # counted in the process\n"
-	      "  dynprobe --pid 4242 --function foo -t reg:rdi --session mine       # events of LTTng\n"
-	      "\n"
-	      "Resident probes (dynprobe VERB --help):\n",
-	      to);
-	for (int i = DP_VERB_RUN + 1; i <= DP_VERB_DETACH; i++)
-		fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
-	fputs("\nSnapshots (also by --snapshot, below):\n", to);
-	for (int i = 0; i < DP_VERB_COUNT; i++)
-		if (i == DP_VERB_SNAPSHOT || i == DP_VERB_SHOW || i == DP_VERB_REPORT || i == DP_VERB_PMODULE)
-			fprintf(to, "  dynprobe %-12s %s\n", verbs[i].word, verbs[i].line);
-	fputs("\nRecorded traces:\n", to);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_VIEW].word, verbs[DP_VERB_VIEW].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_FLAME].word, verbs[DP_VERB_FLAME].line);
-	fputs("\nInspection:\n", to);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_LIST].word, verbs[DP_VERB_LIST].line);
-	fprintf(to, "  dynprobe %-12s %s\n", verbs[DP_VERB_STUBS].word, verbs[DP_VERB_STUBS].line);
-	fprintf(to, "  dynprobe %-12s %s\n", "explain", "explain an error and what to do about it");
-	fprintf(to, "  dynprobe %-12s %s\n", "completion", "print bash completion: source <(dynprobe completion)");
-	fputs("\nLTTng's commands also work: enable-event NAME -u --pid PID --probe SPEC, disable-event, add-context -u, trace "
-	      "-c CMD, list -u.\n",
-	      to);
-}
-
-void dp_options_help(enum dp_verb verb, FILE *to)
-{
-	if (verb == DP_VERB_RUN)
-		help_run(to);
-	else
-		fprintf(to, "Usage: dynprobe %s\n\n%s", verbs[verb].usage, verbs[verb].about);
-	help_options(verb, to);
-	if (verb == DP_VERB_RUN)
-		fputs("\nExit status: that of CMD; 0 for --pid; 121 some probes or processes were refused; 125 dynprobe failed; "
-		      "126/127 CMD cannot be run/found.\n",
-		      to);
-	else
-		fputs("\nExit status: 0; 121 a part failed; 125 dynprobe failed and did nothing.\n", to);
-}
-
-static void complete_options(enum dp_verb verb, FILE *to)
-{
-	for (size_t i = 0; i < DP_OPTION_ROWS; i++)
-		if (dp_option_of(&dp_option_rows[i], verb))
-			fprintf(to, "--%s ", dp_option_rows[i].name);
-}
-
-/* After a verb its options; without one the verbs and the options of a run. */
-void dp_options_completion(FILE *to)
-{
-	fputs("_dynprobe() {\n\tlocal words\n\tcase \"${COMP_WORDS[1]}\" in\n", to);
-	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++) {
-		fprintf(to, "\t%s) words=\"", verbs[i].word);
-		complete_options((enum dp_verb)i, to);
-		fputs("\" ;;\n", to);
-	}
-	fputs("\texplain) words=\"--all", to);
-	for (int i = 0; i < DP_TAG_COUNT; i++)
-		fprintf(to, " %s", dp_tag_name((enum dp_tag)i));
-	fputs("\" ;;\n\t*) words=\"", to);
-	complete_options(DP_VERB_RUN, to);
-	fputs("\" ;;\n\tesac\n\t[ \"$COMP_CWORD\" -gt 1 ] || words=\"$words", to);
-	for (int i = DP_VERB_RUN + 1; i < DP_VERB_COUNT; i++)
-		fprintf(to, " %s", verbs[i].word);
-	fputs(" explain completion\"\n"
-	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
-	      "}\n"
-	      "complete -o default -F _dynprobe dynprobe\n",
-	      to);
 }

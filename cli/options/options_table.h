@@ -34,8 +34,16 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 112u
+#define DP_OPTION_ROWS 114u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
+
+struct dp_verb_text {
+	const char *word;  /* NULL: a run in the foreground */
+	const char *usage; /* behind "dynprobe " */
+	const char *line;  /* in the list of verbs */
+	const char *about; /* between usage and options */
+};
+const struct dp_verb_text *dp_verb_text(enum dp_verb verb);
 
 static inline bool dp_option_of(const struct dp_option_row *row, enum dp_verb verb)
 {

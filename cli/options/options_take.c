@@ -139,7 +139,7 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 
 const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"pid", 'p', "PID", "the running process PID, a list (12,14), or a name for all that have it (nginx); repeatable",
-         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE) & ~V(VIEW) & ~V(FLAME), .take = dp_option_pid},
+         EVERY & ~V(SHOW) & ~V(REPORT) & ~V(PMODULE) & ~V(VIEW) & ~V(FLAME) & ~V(TRACES), .take = dp_option_pid},
         {"cgroup", 0, "PATH", "the processes of a control group and of those below it; repeatable", SEVERAL,
          .take = dp_option_cgroup},
         {"container", 0, "ID", "the processes of a container: its name, its ID or a unique beginning of it; repeatable", SEVERAL,
@@ -218,7 +218,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"output", 'o', "FILE", "write the results to FILE, not to standard output (beside a command: to standard error)",
          EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT", "text, json (one object a line) or, for events, ctf (the recording only)",
-         EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
+         EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW) | V(TRACES) | V(DOCTOR), WORD(format, enum dp_format, "text", "json", "ctf"), .events = true},
         {"record", 0, "DIR", "record, also with -n or -o, into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE", EVENTS,
          TEXT(record), .events = true},
         {"record-size", 0, "SIZE", "end when the recording has SIZE; with --rotate: remove the oldest traces instead", EVENTS,
@@ -327,6 +327,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), TEXT(language)},
         {"output", 'o', "FILE", "new: the file to write; run: save the snapshot with the modules' results in FILE", V(PMODULE),
          TEXT(output), .events = true},
+        {"remove", 0, "NAME", "remove this trace, or those that match the pattern; a path if it has a slash (repeatable)", V(TRACES),
+         NAMES(traces.remove)},
+        {"older-than", 0, "TIME", "remove the traces that were written to last so long ago (7d, 12h)", V(TRACES),
+         DURATION(traces.older_ns)},
         {"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", EVENTS | V(SHOW) | V(VIEW),
          WORD(color, enum dp_color, "auto", "always", "never")},
         {"quiet", 'q', NULL, "no live events, only the summary", EVENTS | V(ATTACH), FLAG(quiet)},

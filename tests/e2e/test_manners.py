@@ -152,6 +152,32 @@ class Named(Case):
         self.assertNotIn("may never hit", self.attach(t, "--function", "libc!usleep", "-n", 1).err)
 
 
+class Help(Case):
+    TOPICS = "processes probes values counts end output lttng snapshots".split()
+
+    def test_help_fits_on_a_screen_and_names_its_topics(self):
+        first = harness.tool("--help", status=0).stdout
+        self.assertLessEqual(len(first.splitlines()), 50)
+        self.assertLessEqual(max(map(len, first.splitlines())), 120)
+        self.assertEqual(harness.tool("help", status=0).stdout, first)
+        for topic in self.TOPICS:
+            self.assertIn(f"\n  {topic} ", first)
+            text = harness.tool("--help", topic, status=0).stdout
+            self.assertLessEqual(len(text.splitlines()), 50, topic)
+            self.assertEqual(harness.tool("help", topic, status=0).stdout, text)
+
+    def test_every_option_is_in_a_topic(self):
+        options = lambda *words: {line.split()[0] for line in harness.tool(*words, status=0).stdout.replace("-p, ", "").splitlines() if line.startswith("      --")}
+        self.assertEqual(options("help", "all") - set().union(*(options("help", t) for t in self.TOPICS)), set())
+
+    def test_help_on_a_command_an_option_or_an_error(self):
+        self.assertEqual(harness.tool("help", "list", status=0).stdout, harness.tool("list", "--help", status=0).stdout)
+        self.assertIn("a row for each value", harness.tool("help", "by", status=0).stdout)
+        self.assertEqual(harness.tool("help", "DP-BUSY", status=0).stdout, harness.tool("explain", "DP-BUSY", status=0).stdout)
+        self.assertIn("did you mean counts?", harness.tool("help", "cuonts", status=harness.OWN_FAILURE).stderr)
+        self.assertIn("topics: processes", harness.tool("--help", "qqqqqq", status=harness.OWN_FAILURE).stderr)
+
+
 class Runs(Case):
     def test_a_process_to_list_may_be_its_pid_alone(self):
         t = self.target("spin", 0, 1000)
