@@ -8,7 +8,7 @@
 
 #include "output/calls/pairs.h"
 
-#define DP_CALL_LASTS_NS UINT64_C(100000000)
+#define DP_CALL_LASTS_NS UINT64_C(300000000)
 
 enum dp_call_form {
 	DP_CALL_WHOLE,

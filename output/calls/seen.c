@@ -14,9 +14,9 @@ bool dp_classes_have_calls(const struct dp_event_class *classes, size_t n)
 
 static uint8_t argument_role(const struct dp_call_arg *arg, unsigned i, const struct dp_field *f)
 {
-	const char *rest = f->name + arg->len;
 	if (strncmp(f->name, arg->name, arg->len) != 0)
 		return DP_CALL_ROLE_NONE;
+	const char *rest = f->name + arg->len;
 	if (!*rest)
 		return (uint8_t)((f->type == DP_TYPE_STRING ? DP_CALL_ROLE_TEXT : DP_CALL_ROLE_WORD) + i);
 	if (!strcmp(rest, DP_CALL_ADDRESS))

@@ -189,7 +189,9 @@ class Cookbook(Pages):
     # -- the system
 
     def test_opens(self):
-        lines = self.ask("opens", status=1).rows(r'open64: path="([^"]*)"\n[^\n]*open64:return: fd=(-?\d+)')
+        asked = self.ask("opens", status=1)
+        joined = re.sub(r" <unfinished \.\.\.>\n.*<\.\.\. openat resumed>", "", asked.out)  # on a slow machine
+        lines = asked.rows(r'openat\(AT_FDCWD, "([^"]*)", [A-Z_|]+\) = (-?\d+)', joined)
         self.assertEqual(lines[-1], ("/nonexistent", "-1"))
         self.assertGreater(int(dict(lines)["/etc/hostname"]), 2)
 
