@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* show: a snapshot as text or JSON. */
 #include "cli/commands/command.h"
+#include "cli/run/pager.h"
 #include "output/snapshot/show.h"
 #include "pmodules/pmodules.h"
 
@@ -31,7 +32,11 @@ static struct dp_error *show(const struct dp_options *o)
 	how.quiet = o->quiet;
 	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
+	struct dp_pager pager = {0};
+	if (!o->no_pager)
+		dp_pager_begin(&pager);
 	struct dp_error *err = o->format == DP_FORMAT_JSON ? dp_snapshot_json(s, stdout) : dp_show_snapshot(s, &how, stdout);
+	dp_pager_end(&pager);
 	dp_snapshot_destroy(s);
 	return err;
 }

@@ -84,7 +84,7 @@ struct dp_options {
 	size_t ncontexts;
 	bool once;      /* record: only buffered events */
 	bool no_record; /* --no-record, or other options that leave the recording out */
-	bool quiet, help, version;
+	bool quiet, help, version, no_pager;
 	const char *topic; /* --help TOPIC, or NULL */
 	int verbose;
 };

@@ -144,7 +144,8 @@ struct dp_error *dp_option_show_var(struct dp_parser *p, const char *arg)
 struct dp_error *dp_option_show_all(struct dp_parser *p, const char *arg)
 {
 	(void)arg;
-	p->o.show.registers = p->o.show.maps = p->o.show.files = p->o.show.limits = p->o.show.ungrouped = true;
+	p->o.show.registers = p->o.show.maps = p->o.show.files = p->o.show.limits = true;
+	p->o.show.ungrouped = p->o.show.unfolded = true;
 	return NULL;
 }
 

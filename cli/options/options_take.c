@@ -324,6 +324,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"files", 0, NULL, "open files", V(SHOW), FLAG(show.files)},
         {"limits", 0, NULL, "resource limits", V(SHOW), FLAG(show.limits)},
         {"all", 0, NULL, "all of these, and each thread separately", V(SHOW), .take = dp_option_show_all},
+        {"brief", 0, NULL, "the cause, the thread that matters most, one line for each of the others", V(SHOW), FLAG(show.brief)},
+        {"no-pager", 0, NULL, "on a terminal: no pager (else $DYNPROBE_PAGER, $PAGER or less)", V(SHOW), FLAG(no_pager)},
         {"lang", 0, "LANG", "new: lua (default) or c", V(PMODULE), TEXT(language)},
         {"output", 'o', "FILE", "new: the file to write; run: save the snapshot with the modules' results in FILE", V(PMODULE),
          TEXT(output), .events = true},

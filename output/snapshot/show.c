@@ -208,8 +208,7 @@ static void put_head(struct dp_shower *x)
 	dp_buf_printf(&x->b, "), %zu thread%s", s->nthreads, s->nthreads == 1 ? "" : "s");
 	put_time(x, s->time_ns);
 	dp_put_str(&x->b, "\n");
-	if (s->threads && s->threads->is_fault)
-		put_line(x, "why", s->threads->fault_reason);
+	dp_show_verdict(x);
 	put_probe(x);
 	put_pause(x);
 	put_words(x, "classifiers", s->classifiers);
@@ -221,7 +220,6 @@ static void put_head(struct dp_shower *x)
 	if (x->o->verbose)
 		put_details(x);
 	put_words(x, "truncated", s->truncations);
-	dp_show_notes(x, s->notes, 2);
 }
 
 /* ---- the whole snapshot */
@@ -248,7 +246,7 @@ static void show_all(struct dp_shower *x)
 {
 	put_head(x);
 	dp_show_threads(x);
-	if (!x->o->quiet)
+	if (!x->o->quiet && !x->o->brief)
 		put_globals(x);
 	if (x->o->maps)
 		dp_show_maps(x);
@@ -256,6 +254,11 @@ static void show_all(struct dp_shower *x)
 		dp_show_files(x);
 	if (x->o->limits)
 		dp_show_limits(x);
+	if (!x->folded)
+		return;
+	dp_put_str(&x->b, "\n");
+	dp_show_colored(x, DP_SHOW_DIM, "(folded: -v, --thread TID or --var PATH show the rest)");
+	dp_put_str(&x->b, "\n");
 }
 
 static struct dp_error *show(struct dp_shower *x)

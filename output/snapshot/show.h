@@ -14,10 +14,12 @@ struct dp_show_options {
 	unsigned width;   /* of a line; 0: unlimited */
 	bool quiet;       /* only headers and frames */
 	unsigned verbose; /* 1: attributes, types, what pmodules hid; 2: addresses of variables */
+	bool brief;       /* the cause, the thread that matters most, one line for each of the others */
+	bool unfolded;    /* also frames and variables of the C and C++ run-time libraries */
 	bool ungrouped;   /* show each thread separately, even those with the same stack */
 	bool registers, maps, files, limits;
-	pid_t thread;    /* only this one; 0: all */
-	int frame;       /* only this one, of `thread` or of the first (faulting) thread; -1: all */
+	pid_t thread;                  /* only this one; 0: all */
+	int frame;                     /* only this one, of `thread` or of the first (faulting) thread; -1: all */
 	const char *var[DP_SHOW_VARS]; /* only these variables: NAME, (*p).x, p->x, a.b[3], *p, file.c::NAME */
 	size_t nvars;
 };

@@ -64,9 +64,26 @@ static int by_hash(const void *a, const void *b)
 	return (p->order > q->order) - (p->order < q->order);
 }
 
+/* Those that faulted or hit come first, then those with annotations, and those with names of their own. */
+static size_t rank_of(const struct dp_snap_thread *t)
+{
+	bool noted = t->notes, loud = dp_show_is_loud(t->notes);
+	if (t->is_fault)
+		return 0;
+	for (const struct dp_snap_frame *f = t->frames; f && !loud; f = f->next) {
+		noted |= f->notes != NULL;
+		loud = dp_show_is_loud(f->notes);
+	}
+	if (loud || noted)
+		return loud ? 1 : 2;
+	return *t->name && strcmp(t->name, t->snapshot->comm) ? 3 : 4;
+}
+
 static int by_order(const void *a, const void *b)
 {
 	const struct dp_show_group *p = a, *q = b;
+	if (p->rank != q->rank)
+		return p->rank < q->rank ? -1 : 1;
 	return (p->hash > q->hash) - (p->hash < q->hash);
 }
 
@@ -82,7 +99,8 @@ static void split(struct keyed *key, size_t count, struct dp_show_group *group, 
 			g->n++;
 			continue;
 		}
-		group[(*n)++] = (struct dp_show_group){.thread = t, .n = 1, .hash = key[i].order, .member = &member[i]};
+		group[(*n)++] = (struct dp_show_group){
+		        .thread = t, .n = 1, .hash = key[i].order, .rank = rank_of(t), .member = &member[i]};
 	}
 }
 

@@ -19,6 +19,7 @@ struct dp_shower {
 	struct dp_buf b;
 	FILE *to;
 	bool failed;
+	bool folded; /* something was left out for brevity */
 };
 
 /* Appends text from the target or a file, escaped for terminals. */
@@ -40,10 +41,26 @@ void dp_show_variables(struct dp_shower *x, const struct dp_snap_variable *list,
 void dp_show_threads(struct dp_shower *x);
 void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t);
 void dp_show_frame(struct dp_shower *x, const struct dp_snap_frame *f);
+/* show_fold.c: a frame of the C or C++ run-time library; whether frames and variables of these are folded. */
+bool dp_show_is_library(const struct dp_snap_frame *f);
+bool dp_show_folds(const struct dp_shower *x);
+/* How many frames, from this one on, become one line; 0: none. That line. */
+size_t dp_show_run(const struct dp_shower *x, const struct dp_snap_frame *f);
+void dp_show_put_run(struct dp_shower *x, const struct dp_snap_frame *first, size_t n);
+/* True for a value too deep within a variable to be shown with its parts. */
+bool dp_show_is_deep(struct dp_shower *x, const struct dp_snap_variable *v);
+#define DP_SHOW_ELEMENTS 8u /* of an array that is folded */
+/* The innermost frame of the program's own code, or NULL. */
+const struct dp_snap_frame *dp_show_own(const struct dp_snap_thread *t);
+/* The thread's functions on one line. */
+void dp_show_chain(struct dp_shower *x, const struct dp_snap_thread *t);
+/* show_verdict.c: the cause and the annotations; whether there is a warning among the notes. */
+void dp_show_verdict(struct dp_shower *x);
+bool dp_show_is_loud(const struct dp_snap_note *list);
 /* show_groups.c: threads with the same stack. */
 struct dp_show_group {
 	const struct dp_snap_thread *thread; /* the first */
-	size_t n, hash;
+	size_t n, hash, rank;
 	const struct dp_snap_thread **member;
 };
 bool dp_show_group(const struct dp_snapshot *s, struct dp_show_group **ret, size_t *n, const struct dp_snap_thread ***members);

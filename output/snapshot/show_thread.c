@@ -60,20 +60,40 @@ static bool is_common(const struct dp_snap_variable *v, size_t i, const struct d
 	return same;
 }
 
-static void put_args(struct dp_shower *x, const struct dp_snap_frame *f, const struct dp_snap_frame *const *other, size_t n)
+/* Moves what begins at `here` to a line of its own if it does not fit; returns where its line begins. */
+static size_t wrap(struct dp_shower *x, size_t line, size_t here)
 {
-	size_t i = 0;
+	struct dp_buf tail = {0};
+	if (!x->o->width || dp_show_column(x, line) <= x->o->width || here <= line)
+		return line;
+	dp_buf_put(&tail, x->b.data + here, x->b.len - here);
+	x->b.len = here;
+	dp_put_str(&x->b, "\n   ");
+	dp_buf_put(&x->b, tail.data, tail.len);
+	x->b.failed |= tail.failed;
+	dp_buf_fini(&tail);
+	return here + 1;
+}
+
+static size_t put_args(struct dp_shower *x, const struct dp_snap_frame *f, size_t line, const struct dp_snap_frame *const *other,
+                       size_t n)
+{
+	size_t i = 0, here;
 	dp_put_str(&x->b, " (");
 	for (const struct dp_snap_variable *v = f->variables; v && v->place == DP_VAR_PARAMETER; v = v->next, i++) {
-		dp_put_str(&x->b, i ? ", " : "");
+		dp_put_str(&x->b, i ? "," : "");
+		here = x->b.len;
+		dp_put_str(&x->b, i ? " " : "");
 		if (is_common(v, i, other, n))
 			put_arg(&x->b, v);
 		else {
 			dp_show_put(x, v->name);
 			dp_put_str(&x->b, "=...");
 		}
+		line = i ? wrap(x, line, here) : line;
 	}
 	dp_put_str(&x->b, ")");
+	return line;
 }
 
 /* Length without the parameter types of "foo(int) const", which are omitted if the parameters themselves follow. */
@@ -131,7 +151,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 /* If the location does not fit after the arguments, it gets a line of its own. */
 static void put_line(struct dp_shower *x, const struct dp_snap_frame *f, const struct dp_snap_frame *const *other, size_t n)
 {
-	const size_t line = x->b.len;
+	size_t line = x->b.len;
 	dp_buf_printf(&x->b, "#%-3u", f->index);
 	if (f->pc || !f->is_synthesized)
 		dp_buf_printf(&x->b, "0x%012" PRIx64 " ", f->pc);
@@ -139,18 +159,10 @@ static void put_line(struct dp_shower *x, const struct dp_snap_frame *f, const s
 	const bool with_args = !x->o->quiet && (f->path || f->variables);
 	put_symbol(x, f, with_args);
 	if (with_args)
-		put_args(x, f, other, n);
+		line = put_args(x, f, line, other, n);
 	const size_t here = x->b.len;
 	put_place(x, f);
-	if (x->o->width && dp_show_column(x, line) > x->o->width && here > line) {
-		struct dp_buf place = {0};
-		dp_buf_put(&place, x->b.data + here, x->b.len - here);
-		x->b.len = here;
-		dp_put_str(&x->b, "\n   ");
-		dp_buf_put(&x->b, place.data, place.len);
-		x->b.failed |= place.failed;
-		dp_buf_fini(&place);
-	}
+	wrap(x, line, here);
 	dp_put_str(&x->b, "\n");
 }
 
@@ -165,7 +177,8 @@ static void put_siginfo(struct dp_shower *x, const struct dp_snap_siginfo *i)
 	if (i->has_address)
 		dp_buf_printf(&x->b, ", at 0x%" PRIx64, i->address);
 	if (i->by_kill) /* "sent by kill()": by which process */
-		dp_buf_printf(&x->b, "%s process %d of user %d", strncmp(i->reason, "sent by ", 8) ? ", sent by" : " of", i->pid, i->uid);
+		dp_buf_printf(&x->b, "%s process %d of user %d", strncmp(i->reason, "sent by ", 8) ? ", sent by" : " of", i->pid,
+		              i->uid);
 	if (x->o->verbose)
 		dp_buf_printf(&x->b, " (signal %d, code %d)", i->number, i->code);
 	dp_put_str(&x->b, "\n");
@@ -188,8 +201,9 @@ static void put_details(struct dp_shower *x, const struct dp_snap_frame *f)
 	if (f->siginfo)
 		put_siginfo(x, f->siginfo);
 	dp_show_notes(x, f->notes, BELOW - 4);
+	const bool folded = dp_show_is_library(f) && dp_show_folds(x);
 	for (const struct dp_snap_variable *v = f->variables; v && !x->o->quiet; v = v->next)
-		if (is_below(x, v)) {
+		if (is_below(x, v) && (!folded || v->notes || v->is_synthesized)) {
 			dp_show_variable(x, v, NULL, BELOW);
 			dp_show_flush(x, false);
 		}
@@ -251,6 +265,25 @@ static void put_head(struct dp_shower *x, const struct dp_snap_thread *t)
 	dp_put_str(&x->b, "\n");
 }
 
+/* In brief: details of the fault, of annotated frames, and of the program's innermost function. */
+static void put_frames(struct dp_shower *x, const struct dp_snap_thread *t)
+{
+	const struct dp_snap_frame *own = dp_show_own(t);
+	for (const struct dp_snap_frame *f = t->frames; f;) {
+		size_t n = dp_show_run(x, f);
+		if (n)
+			dp_show_put_run(x, f, n);
+		else
+			put_line(x, f, NULL, 0);
+		if (!n && (!x->o->brief || f == own || f->notes || f->siginfo))
+			put_details(x, f);
+		dp_show_flush(x, false);
+		for (n = n ? n : 1; n; n--)
+			f = f->next;
+	}
+	put_end(x, t);
+}
+
 void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t)
 {
 	put_head(x, t);
@@ -258,9 +291,7 @@ void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t)
 	if (x->o->registers)
 		dp_show_thread_registers(x, t);
 	put_kernel(x, t);
-	for (const struct dp_snap_frame *f = t->frames; f; f = f->next)
-		dp_show_frame(x, f);
-	put_end(x, t);
+	put_frames(x, t);
 	if (t->variables && !x->o->quiet) {
 		dp_put_str(&x->b, "    thread-local:\n");
 		dp_show_variables(x, t->variables, BELOW);
@@ -306,16 +337,47 @@ static void show_group(struct dp_shower *x, const struct dp_show_group *g)
 	for (size_t i = 0; i < g->n; i++)
 		other[i] = g->member[i]->frames;
 	put_tids(x, g);
-	for (const struct dp_snap_frame *f = g->thread->frames; f; f = f->next) {
-		put_line(x, f, other, g->n);
-		for (size_t i = 0; i < g->n; i++)
-			other[i] = other[i] ? other[i]->next : NULL;
+	for (const struct dp_snap_frame *f = g->thread->frames; f;) {
+		size_t n = dp_show_run(x, f);
+		if (n)
+			dp_show_put_run(x, f, n);
+		else
+			put_line(x, f, other, g->n);
+		for (n = n ? n : 1; n; n--, f = f->next)
+			for (size_t i = 0; i < g->n; i++)
+				other[i] = other[i] ? other[i]->next : NULL;
 		dp_show_flush(x, false);
 	}
 	put_end(x, g->thread);
 	if (!x->o->quiet)
 		dp_buf_printf(&x->b, "    variables of one of them: --thread %d\n", g->thread->tid);
 	free(other);
+}
+
+/* The thread that matters most, with the variables of its innermost function only; the others in one line. */
+static void show_brief(struct dp_shower *x, const struct dp_show_group *g, bool first)
+{
+	const struct dp_snap_thread *t = g->thread;
+	const bool matters = first && (g->rank < 2 || x->s->nthreads == 1);
+	char text[48];
+	if (matters) {
+		dp_put_str(&x->b, "\n");
+		put_head(x, t);
+		dp_show_notes(x, t->notes, 4);
+		put_frames(x, t);
+		return;
+	}
+	dp_put_str(&x->b, first ? "\n" : "");
+	snprintf(text, sizeof(text), g->n > 1 ? "%zu threads" : "Thread %zu", g->n > 1 ? g->n : (size_t)t->tid);
+	dp_show_colored(x, DP_SHOW_BOLD, text);
+	if (*t->name) {
+		dp_put_str(&x->b, " ");
+		dp_put_visible(&x->b, t->name, strlen(t->name), '"');
+	}
+	dp_put_str(&x->b, ": ");
+	dp_show_chain(x, t);
+	dp_show_notes(x, t->notes, 4);
+	dp_show_flush(x, false);
 }
 
 void dp_show_threads(struct dp_shower *x)
@@ -326,6 +388,10 @@ void dp_show_threads(struct dp_shower *x)
 	if (!dp_show_group(x->s, &group, &n, &members))
 		x->failed = true;
 	for (size_t i = 0; i < n && !x->failed; i++) {
+		if (x->o->brief) {
+			show_brief(x, &group[i], !i);
+			continue;
+		}
 		dp_put_str(&x->b, "\n");
 		if (group[i].n > 1 && !x->o->ungrouped)
 			show_group(x, &group[i]);

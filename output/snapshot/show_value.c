@@ -116,7 +116,13 @@ static void put_kind(struct dp_buf *b, const struct dp_snap_variable *v)
 	case DP_VAR_ENUM:
 		put_text_or_number(b, v);
 		return;
-	case DP_VAR_TUPLE:
+	case DP_VAR_TUPLE: /* a string with a length? */
+		if (v->is_string && v->text) {
+			put_string(b, v);
+			return;
+		}
+		dp_put_str(b, v->children || v->more ? "{...}" : "{}");
+		return;
 	case DP_VAR_ARRAY:
 		dp_put_str(b, v->children || v->more ? "{...}" : "{}");
 		return;

@@ -12,10 +12,17 @@ static bool is_aggregate(const struct dp_snap_variable *v)
 	return v->state == DP_VAR_OK && (v->kind == DP_VAR_TUPLE || v->kind == DP_VAR_ARRAY || v->kind == DP_VAR_STRING);
 }
 
-/* Children that a pmodule hid, or replaced by a summary, are shown only with -v. */
-static bool has_children(const struct dp_shower *x, const struct dp_snap_variable *v)
+/* A struct that is a string with a length. */
+static bool is_counted(const struct dp_snap_variable *v)
 {
-	return (v->children || v->more) && (x->o->verbose || !(v->is_hidden || v->summary));
+	return v->kind == DP_VAR_TUPLE && v->is_string;
+}
+
+/* Children that a pmodule hid, or replaced by a summary, are shown only with -v. */
+static bool has_children(struct dp_shower *x, const struct dp_snap_variable *v)
+{
+	return (v->children || v->more) && (x->o->verbose || !(v->is_hidden || v->summary || is_counted(v))) &&
+	       !dp_show_is_deep(x, v);
 }
 
 /* Variables that pmodules added below another one are always shown. */
@@ -172,13 +179,29 @@ static void put_packed(struct dp_shower *x, const struct dp_snap_variable *v, si
 	dp_buf_fini(&text);
 }
 
+static void put_each(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent)
+{
+	size_t left = v->kind == DP_VAR_ARRAY && dp_show_folds(x) ? DP_SHOW_ELEMENTS : SIZE_MAX, n = 0;
+	for (const struct dp_snap_variable *c = v->children; c; c = c->next)
+		if (left) {
+			dp_show_variable(x, c, NULL, indent);
+			left--;
+		} else {
+			n++;
+		}
+	if (!n)
+		return;
+	x->folded = true;
+	dp_show_indent(x, indent);
+	dp_buf_printf(&x->b, "... %zu more here\n", n);
+}
+
 static void put_children(struct dp_shower *x, const struct dp_snap_variable *v, size_t indent)
 {
 	if (v->children && is_packed(x, v))
 		put_packed(x, v, indent);
 	else
-		for (const struct dp_snap_variable *c = v->children; c; c = c->next)
-			dp_show_variable(x, c, NULL, indent);
+		put_each(x, v, indent);
 	put_more(x, v, indent);
 }
 

@@ -389,6 +389,7 @@ static void show_record(struct dp_show *x, struct dp_value *v, struct level at, 
 		return;
 	}
 	show_members(x, v, at, into);
+	dp_show_counted(x, v, into);
 }
 
 /* ---- one value ---------------------------------------------------------------------------------------------------------- */

@@ -37,6 +37,8 @@ bool dp_show_plain(struct dp_show *show, const struct dp_value *of, const struct
 void dp_show_finish(struct dp_show *show);
 /* value_member.c: pointers to data members. into->number is already set. */
 void dp_show_member(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into);
+/* value_counted.c: gives a struct that is a string with a length its text. */
+void dp_show_counted(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into);
 /* Pointers to member functions. */
 void dp_show_method(struct dp_show *x, struct dp_value *v, struct dp_snap_variable *into);
 

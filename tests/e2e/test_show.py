@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Tests dynprobe show: text and JSON of a real snapshot and of a hand-made one; and the file's layout, read by independent code."""
+import fcntl
 import json
 import os
+import pty
 import struct
 import subprocess
 import tempfile
+import termios
 import zlib
 
 import jsonschema
 
+import binutils
 import harness
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -218,6 +222,82 @@ class Show(harness.Case):
                            executable="/bin/bash", capture_output=True, text=True, timeout=60)
         self.assertEqual(p.stdout.splitlines()[1:], ["0"])
         self.assertEqual(p.stderr, "")
+
+
+    def on_a_terminal(self, *args, **env):
+        """What a terminal of 24 lines and 100 columns shows, and the exit status."""
+        at_terminal, there = pty.openpty()
+        fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        variables = {k: v for k, v in {**harness.environment(), "TERM": "dumb", **env}.items() if v is not None}
+        p = subprocess.Popen([harness.DYNPROBE, "show", *args], stdin=there, stdout=there, stderr=there, env=variables)
+        os.close(there)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(at_terminal, 65536)
+            except OSError:  # the last writer has gone
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(at_terminal)
+        return shown.decode(errors="replace").replace("\r\n", "\n"), p.wait()
+
+    def test_a_pager_on_a_terminal_only(self):
+        _, file = self.snapshot()
+        pager = self.path("pager")
+        with open(pager, "w") as f:
+            f.write('#!/bin/sh\necho "paged, LESS=$LESS"\nhead -n 1\n')
+        os.chmod(pager, 0o755)
+        shown, status = self.on_a_terminal(file, DYNPROBE_PAGER=pager, PAGER="false", LESS=None)
+        self.assertRegex(shown, r"^paged, LESS=FRX\n.*threads\S* \(pid", "the pager that reads one line is no failure")
+        self.assertEqual((status, shown.count("\n")), (0, 2))
+        shown, _ = self.on_a_terminal(file, DYNPROBE_PAGER=None, PAGER=pager)
+        self.assertIn("paged", shown)
+        self.assertNotIn("paged", self.show(file, DYNPROBE_PAGER=pager).out)
+        shown, _ = self.on_a_terminal("--no-pager", file, DYNPROBE_PAGER=pager)
+        self.assertNotIn("paged", shown)
+        self.assertIn("Thread ", shown)
+
+    def test_a_pager_that_cannot_be_started(self):
+        _, file = self.snapshot()
+        for nothing in ("/nonexistent/pager", "no-such-pager-program -x", "", "cat"):
+            shown, status = self.on_a_terminal(file, DYNPROBE_PAGER=nothing)
+            self.assertEqual(status, 0)
+            self.assertIn("Thread ", shown, nothing)
+
+    def test_lines_fit_the_terminal(self):
+        _, file = self.snapshot()
+        shown, _ = self.on_a_terminal("--no-pager", "--color", "never", file)
+        frames = [line for line in shown.splitlines() if line.startswith("#")]
+        self.assertTrue(frames)
+        self.assertLessEqual(max(map(len, frames)), 100)
+
+    @harness.needs("gcc")
+    def test_the_first_screen_says_why_it_crashed(self):
+        source = """
+            #include <stdlib.h>
+            #include <string.h>
+            struct user { const char *name; struct user *next; };
+            static int by_name(const void *a, const void *b) { return strcmp((*(struct user **)a)->name, (*(struct user **)b)->name); }
+            int main(void) {
+                struct user u[40], *all[40];
+                for (int i = 0; i < 40; i++) { u[i] = (struct user){i == 17 ? NULL : "somebody", i ? &u[i - 1] : 0}; all[i] = &u[i]; }
+                qsort(all, 40, sizeof(*all), by_name);
+                return 0;
+            }"""
+        program = harness.compiled(self.path("sorts"), "gcc", "-g", "-O0", "-fno-builtin", text=source)
+        core = binutils.core_of_crash(self.path("core"), program)
+        harness.tool("snapshot", "--core", core, program, "-o", self.path("s.dps"), status=0)
+        shown = self.show(self.path("s.dps")).out
+        screen = "\n".join(shown.splitlines()[:24])
+        self.assertRegex(screen, r"why +read of \d+ bytes? at 0x[0-9a-f]+: a null pointer")
+        self.assertRegex(screen, r"where +\S*strcmp\S*, called by by_name at ")
+        self.assertRegex(screen, r"#1 .* in by_name \(a=")
+        self.assertRegex(screen, r"(?m)^#2-#\d+  .* \d+ frames \[libc")
+        self.assertLess(len(shown.splitlines()), 120)
+        brief = self.show("--brief", self.path("s.dps")).out
+        self.assertLess(len(brief.splitlines()), 24, brief)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests strings that carry their length: str(p, LENGTH), and those that are known by their types, in C, C++, and Rust."""
 
+import glob
 import os
 
 import harness
@@ -80,6 +81,19 @@ class Strings(Case):
             f, = self.fields("-t", "args", "-t", "*p", "--when", 'method == "GET" && r.uri =~ "*/heap"')
             self.assertEqual([f[k] for k in ("r_uri", "r_host", "method", "v")], ["/a/rather/long/path/that/is/on/the/heap", "localhost", "GET", "view"], level)
             self.assertEqual([v for k, v in f.items() if k not in ("r_uri", "r_host", "method", "v", "p") and isinstance(v, str)], [""], level)
+
+    @needs("g++")
+    def test_a_snapshot(self):
+        self.program("strings.cc", "g++", "-std=c++17", "-O0")
+        r = self.dynprobe("--probe", "strings.cc:15", "--snapshot", "--", self.path("program"), cwd=self.dir)
+        self.assert_ok(r)
+        file, = glob.glob(self.path("*.dps"))
+        r, method, v, p = harness.shown(file)["threads"][0]["frames"][0]["variables"]
+        self.assertEqual([x["value"] for x in (method, v)], ['"GET"', '"view"'])
+        self.assertEqual([x["value"] for x in r["children"][0]["children"][:2]], ['"/a/rather/long/path/that/is/on/the/heap"', '"localhost"'])
+        self.assertEqual(p["children"][0]["value"], '""')
+        self.assertEqual(method["children"][1]["name"], "_M_string_length", "its members are still there")
+        self.assertIn('v = "view"', harness.tool("show", "--frame", 0, "--var", "v", file, status=0).stdout)
 
     @needs("rustc")
     def test_rust(self):

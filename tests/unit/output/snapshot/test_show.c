@@ -134,6 +134,8 @@ Test(show, the_whole)
 	expect(s, &(struct dp_show_options){.frame = -1},
 	       "prog (pid 100), 14 threads\n"
 	       "  why          read of 8 bytes at 0x0: a null pointer\n"
+	       "  where        crash(struct item*, char const*) at dir/file.c:12, frame #0 of thread 100\n"
+	       "  ! warning: thread 100, frame #0: look here\n"
 	       "  taken        mode stop, paused for 3.210 ms\n"
 	       "  classifiers  segv, null\n"
 	       "  command      /bin/prog \"a b\"\n"
@@ -255,7 +257,8 @@ Test(show, paths_lead_through_the_tree)
 	expect_var(s, "item[0].id", "item[0].id = -1\n");
 	expect_var(s, " list [ 2]", " list [ 2] = 4\n");
 	expect_var(s, "counter", "counter = 42\n");
-	expect(s, &(struct dp_show_options){.frame = -1, .var = {"item.id", "counter"}, .nvars = 2}, "item.id = -1\ncounter = 42\n");
+	expect(s, &(struct dp_show_options){.frame = -1, .var = {"item.id", "counter"}, .nvars = 2},
+	       "item.id = -1\ncounter = 42\n");
 	expect_var(s, "file.c::counter", "file.c::counter = 42\n");
 	refused(s, (struct dp_show_options){.frame = -1, .var = {"item->idd"}, .nvars = 1}, "did you mean id?");
 	refused(s, (struct dp_show_options){.frame = -1, .var = {"itm"}, .nvars = 1}, "did you mean item?");
