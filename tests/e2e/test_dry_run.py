@@ -126,6 +126,19 @@ class DryRun(Case):
             self.assertLessEqual({e["addr"] for e in site["evicted"]}, boundaries)
         self.assert_result_ok(t)
 
+    def test_only_whole_jumps_contain_no_byte_of_other_instructions(self):
+        t = self.spin()
+        words = ["--pid", t.pid, "--probe", "foo:*", "--probe", "libc.so.6!malloc:*"]
+        sites, (total,) = self.plan(*words, "--tactic", "jump", "--no-trap", status=None)
+        placed = [p for p in sites if p["tactic"]]
+        self.assertGreater(len(placed), 5)
+        self.assertEqual({(p["tactic"], p["changed"], p["relied_upon"], len(p["evicted"])) for p in placed}, {("jump", 5, 0, 0)})
+        self.assertEqual({p["tag"] for p in sites if not p["tactic"]}, {"DP-TOO-SHORT"})
+        self.assertEqual(total["hooks"], 0)
+        free, _ = self.plan(*words)
+        self.assertGreater(sum(p["relied_upon"] > 0 for p in free), 0, "by default some do")
+        self.assert_result_ok(t)
+
     def test_of_an_attach_and_of_a_session_of_lttngs(self):
         t = self.spin()
         wanted = self.plan("--pid", t.pid, "--function", "foo")[0][0]
