@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks names that pages of docs/ mention: tests, files and functions. usage: check-names.py [PAGE...]
+"""Checks names that pages mention: tests, files and functions, and where links lead. usage: check-names.py [PAGE...]
 
 Pages name tests in the last column of tables that are headed `test` or `tests`, and in paragraphs that begin with "Tests." or "Test:".
 The notation: `FILE: name, name` for tests (or classes) of tests/e2e/test_FILE.py, `ROOM/TOPIC: name` for those of test_TOPIC.c
 somewhere below tests/unit/ROOM; semicolons separate items, `all` means every test of a file, parentheses contain remarks.
 
 Files are `DIRECTORY/NAME`, functions are `NAME()`. "`FILE`: `NAME()`" and "`NAME()` in `FILE`" say where a function is.
+
+Links are checked in every page of the project, the rest in PAGES.
 """
 
 import functools
@@ -108,8 +110,32 @@ def wrong(page):
     yield from wrong_code(text)
 
 
+# ---- links ----
+
+
+def heads(path):
+    """The anchors of a page's headings, as GitHub and GitLab make them."""
+    found = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", head).lower()).strip().replace(" ", "-") for head in found}
+
+
+def wrong_links(page):
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    for to, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        path = (ROOT / page).parent / to if to else ROOT / page
+        if not path.exists():
+            yield f"no file {to}"
+        elif anchor and path.suffix == ".md" and anchor not in heads(path):
+            yield f"no heading {to}#{anchor}"
+
+
+def every_page():
+    return sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")))
+
+
 def main(pages):
     lines = dict.fromkeys(f"  {page}: {what}" for page in pages or PAGES for what in wrong(page))
+    lines.update(dict.fromkeys(f"  {page}: {what}" for page in pages or every_page() for what in wrong_links(page)))
     print("\n".join(lines), end="\n" if lines else "")
     return bool(lines)
 
