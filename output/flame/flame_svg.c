@@ -68,7 +68,7 @@ static unsigned color_of(const char *name)
 
 static void put_box(struct dp_buf *b, const struct dp_flame *f, const struct dp_flame_box *box, unsigned height)
 {
-	const double scale = (DP_FLAME_WIDTH - 2 * SIDE) / (f->node[0].total ? f->node[0].total : 1);
+	const double scale = (DP_FLAME_WIDTH - 2 * SIDE) / (f->node[0].total > 0 ? f->node[0].total : 1);
 	const double total = f->node[box->node].total, width = total * scale, x = SIDE + box->start * scale;
 	const unsigned y = height - SIDE - (box->depth + 1) * ROW;
 	const char *name = box->depth ? f->name[f->node[box->node].name] : "all";
@@ -78,7 +78,7 @@ static void put_box(struct dp_buf *b, const struct dp_flame *f, const struct dp_
 	dp_buf_printf(b, "<g><title>");
 	put_xml(b, name, SIZE_MAX);
 	dp_buf_printf(b, " %.15g (%.2f%%)</title><rect class=\"c%u\" x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\"/>", total,
-	              f->node[0].total ? 100 * total / f->node[0].total : 0, box->depth ? color_of(name) : COLORS, x, y, width,
+	              f->node[0].total > 0 ? 100 * total / f->node[0].total : 0, box->depth ? color_of(name) : COLORS, x, y, width,
 	              ROW - 1);
 	if (letters) {
 		dp_buf_printf(b, "<text x=\"%.1f\" y=\"%u\">", x + 3, y + ROW - 5);
