@@ -256,8 +256,13 @@ static uint64_t emit(struct dp_buf *out, const struct dp_runtime *rt, const stru
 static void add_pair(const char *name, const struct dp_runtime *rt, const struct dp_agg *answer)
 {
 	struct dp_fields none = {0};
-	struct dp_request req = {
-	        .site = (uint64_t)site, .lost = (uint64_t)&lost, .fields = &none, .pair = 1, .enters = true, .text = &foo_text};
+	struct dp_request req = {.site = (uint64_t)site,
+	                         .probe = DP_NO_PROBE,
+	                         .lost = (uint64_t)&lost,
+	                         .fields = &none,
+	                         .pair = 1,
+	                         .enters = true,
+	                         .text = &foo_text};
 	struct dp_buf out;
 	dp_buf_init(&out);
 	const uint64_t entry = emit(&out, rt, &req);
@@ -266,6 +271,7 @@ static void add_pair(const char *name, const struct dp_runtime *rt, const struct
 		dp_buf_put(&out, "\xe9\0\0\0\0", 5);
 	while (out.len % 16);
 	req.enters = false;
+	req.probe = 0;
 	req.answer = answer;
 	const int32_t distance = (int32_t)(emit(&out, rt, &req) - (jump + 5));
 	memcpy(out.data + jump + 1, &distance, 4);

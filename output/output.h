@@ -21,6 +21,11 @@ struct dp_event_class { /* one per probe; outlives the writers */
 	const struct dp_printf_form *form; /* format of the event's message (printf_form.h), or NULL */
 	const char *title;                 /* shown to people instead of the name, or NULL */
 	const struct dp_call_at *call;     /* the events are about system calls: this one; or NULL */
+	const char *entry; /* a return's: the name of the class that has its calls' entries, with their arguments; or NULL */
+	/* Of joined classes (dp_joiner_create()). */
+	bool is_call; /* an event is a whole call: the first `nargs` fields are its arguments */
+	bool joined;  /* entries: they become part of other classes' events */
+	size_t nargs;
 };
 
 struct dp_event {
@@ -33,6 +38,7 @@ struct dp_event {
 	const uint8_t *payload;
 	size_t len;
 	struct dp_image *image; /* for backtraces; may be NULL */
+	bool unseen;            /* of a whole call: its entry was not recorded, so its arguments are unknown */
 };
 
 struct dp_event_batch { /* consecutive events of one thread; the members are as in struct dp_event */
@@ -47,6 +53,31 @@ struct dp_event_batch { /* consecutive events of one thread; the members are as 
 int64_t dp_clock_offset(void);
 /* For events of another run: that run's. Call it before threads are started. */
 void dp_clock_set_offset(int64_t recorded);
+
+/* ---- whole calls: the events of an entry and of the return of the same call as one event (joiner.c)------------------------ */
+
+struct dp_joiner; /* opaque */
+struct dp_writer;
+/* *ret is NULL if no class is the return of another. Borrows the classes. */
+struct dp_error *dp_joiner_create(const struct dp_event_class *classes, size_t n, struct dp_joiner **ret) DP_MUST_CHECK;
+struct dp_joiner *dp_joiner_destroy(struct dp_joiner *c);
+/* As many as before, under the same numbers; valid until dp_joiner_known(). */
+const struct dp_event_class *dp_joiner_classes(const struct dp_joiner *c);
+/* The fields of class `i` are known only now. */
+struct dp_error *dp_joiner_known(struct dp_joiner *c, unsigned i) DP_MUST_CHECK;
+/* Takes an event whose payload was checked. False: it is kept, as the entry of a call; else *ret is the event to show. */
+bool dp_joiner_event(struct dp_joiner *c, const struct dp_event *e, struct dp_event *ret);
+struct dp_joiner_counts {
+	uint64_t open;      /* their return was not seen so far */
+	uint64_t forgotten; /* of them: too many were open, so they are not known any more */
+	uint64_t unseen;    /* returns without their entry */
+};
+void dp_joiner_counts(const struct dp_joiner *c, struct dp_joiner_counts *ret);
+/* A writer of whole calls on top of `to`, which has the classes of `c`. Owns both. */
+struct dp_error *dp_join_writer_create(struct dp_joiner *c, const struct dp_event_class *classes, size_t n, struct dp_writer *to,
+                                       struct dp_writer **ret) DP_MUST_CHECK;
+/* Of such a writer; NULL for others. */
+const struct dp_joiner *dp_writer_joiner(const struct dp_writer *w);
 
 struct dp_writer; /* opaque; contains a method table that the text, JSON and CTF writers implement */
 /* Writes one event. The first error is kept, and returned by dp_writer_flush(). */

@@ -20,6 +20,9 @@ bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
 	}
 	to->when = from->when ? strdup(from->when) : NULL;
 	to->call = from->call;
+	to->enters = from->enters;
+	to->filtered = from->filtered;
+	to->entry = from->entry;
 	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
 	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
 	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;

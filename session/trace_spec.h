@@ -32,7 +32,13 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 	 */
 	char *inlined;
 	struct dp_call_at call; /* for probes on a system call */
-	char *chosen;           /* for an exit with `call.chosen`: the condition on its entry */
+	/*
+	 * A call as one event (expand_whole.c): is this its entry; or, of a return, the number of the entry's probe from 1 on, 0:
+	 * none.
+	 */
+	bool enters, filtered; /* filtered: not every return is recorded */
+	size_t entry;
+	char *chosen; /* for an exit with `call.chosen`: the condition on its entry */
 	/* The format of --printf, or NULL. The first contexts are its arguments (printf_form.h). */
 	struct dp_printf_form *form;
 };

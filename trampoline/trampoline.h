@@ -264,7 +264,8 @@ struct dp_request { /* one probe to place */
 	const struct dp_agg *answer; /* NULL: makes a record */
 	/*
 	 * Not 0: a number that the entry and the returns of one function share, at most DP_PAIR_MAX. The stub with `enters` notes
-	 * when the call began and does nothing else. One without it finds that call by its stack address, which gives
+	 * when the call began. With DP_NO_PROBE it does nothing else; with a probe it also makes a record, and calls for which
+	 * the condition is false are not noted. One without it finds that call by its stack address, which gives
 	 * DP_FACT_DURATION; a hit without a known entry is lost (struct dp_agg_loss), one that took less than `slower` ns does
 	 * nothing.
 	 */

@@ -143,10 +143,12 @@ static void say(const char *text, void *data)
 
 static void report(struct viewer *v)
 {
-	const uint64_t lost = dp_view_lost(v->view), failed = dp_view_failed(v->view);
+	const uint64_t lost = dp_view_lost(v->view), failed = dp_view_failed(v->view), open = dp_view_unfinished(v->view);
 	dp_view_damages(v->view, say, v);
 	if (lost)
 		fprintf(stderr, "dynprobe: %" PRIu64 " hits were lost while the trace was recorded\n", lost);
+	if (open)
+		fprintf(stderr, "dynprobe: %" PRIu64 " calls are not shown: their return is not in the trace\n", open);
 	if (failed)
 		fprintf(stderr,
 		        "dynprobe: %" PRIu64

@@ -39,22 +39,40 @@ static struct dp_error *make_classes(const struct dp_trace_spec *trace, struct d
 		return dp_error_nomem();
 	ret->nclasses = trace->nprobes;
 	for (size_t i = 0; i < trace->nprobes; i++)
-		ret->classes[i] = (struct dp_event_class){.name = trace->probe[i].name,
-		                                          .spec = trace->probe[i].spec.text,
-		                                          .fields = &trace->probe[i].fields,
-		                                          .form = trace->typed[i].form,
-		                                          .title = trace->probe[i].title ? trace->probe[i].title : trace->probe[i].shown,
-		                                          .call = trace->typed[i].call.is ? &trace->typed[i].call : NULL};
+		ret->classes[i] = (struct dp_event_class){
+		        .name = trace->probe[i].name,
+		        .spec = trace->probe[i].spec.text,
+		        .fields = &trace->probe[i].fields,
+		        .form = trace->typed[i].form,
+		        .title = trace->probe[i].title ? trace->probe[i].title : trace->probe[i].shown,
+		        .call = trace->typed[i].call.is ? &trace->typed[i].call : NULL,
+		        .entry = trace->typed[i].entry ? trace->probe[trace->typed[i].entry - 1].name : NULL,
+		};
 	return NULL;
+}
+
+static struct dp_error *open_events(const struct dp_options *o, const struct dp_outputs *out,
+                                    const struct dp_event_class *classes, struct dp_writer **ret)
+{
+	if (o->format == DP_FORMAT_JSON)
+		return dp_json_writer_create(out->file, classes, out->nclasses, ret);
+	return dp_text_writer_create(out->file, out->color, classes, out->nclasses, ret);
 }
 
 static struct dp_error *open_live(const struct dp_options *o, struct dp_outputs *ret)
 {
 	if (o->quiet || o->format == DP_FORMAT_CTF)
 		return NULL;
-	if (o->format == DP_FORMAT_JSON)
-		return dp_json_writer_create(ret->file, ret->classes, ret->nclasses, &ret->live);
-	return dp_text_writer_create(ret->file, ret->color, ret->classes, ret->nclasses, &ret->live);
+	struct dp_joiner *calls;
+	DP_TRY(dp_joiner_create(ret->classes, ret->nclasses, &calls));
+	if (!calls)
+		return open_events(o, ret, ret->classes, &ret->live);
+	struct dp_writer *events;
+	struct dp_error *err = open_events(o, ret, dp_joiner_classes(calls), &events);
+	if (!err)
+		return dp_join_writer_create(calls, ret->classes, ret->nclasses, events, &ret->live);
+	dp_joiner_destroy(calls);
+	return err;
 }
 
 static struct dp_error *open_record(const struct dp_options *o, const char *name, struct dp_outputs *ret)
@@ -198,6 +216,8 @@ struct dp_error *dp_outputs_end(struct dp_outputs *o)
 	o->live = o->record = NULL;
 	if (record)
 		o->rotates = dp_recorder_pieces(record, &o->pieces);
+	if (dp_writer_joiner(live))
+		dp_joiner_counts(dp_writer_joiner(live), &o->calls);
 	struct dp_error *first = live ? dp_writer_close(live) : NULL;
 	struct dp_error *second = record ? dp_writer_close(record) : NULL;
 	if (!first)

@@ -22,6 +22,7 @@ struct dp_outputs {
 	bool old_dir;                   /* it is not ours: it was there before */
 	bool rotates;                   /* it has several traces */
 	struct dp_record_pieces pieces; /* when it has ended */
+	struct dp_joiner_counts calls;  /* when it has ended */
 	struct dp_event_class *classes;
 	size_t nclasses;
 };

@@ -77,6 +77,24 @@ void dp_report_refusals(const struct dp_trace *t)
 		dp_session_trap_note(t->run.session[k]);
 }
 
+/* Entries without their return, and returns without their entry. */
+static void note_calls(const struct dp_trace *t)
+{
+	const struct dp_joiner_counts *c = &t->out.calls;
+	bool filtered = t->spec.asked.slower_ns;
+	for (size_t i = 0; i < t->run.trace->nprobes; i++)
+		filtered |= t->run.trace->typed[i].filtered;
+	if (c->open && !filtered && !t->options->quiet)
+		fprintf(stderr,
+		        "dynprobe: %" PRIu64
+		        " call%s not shown: the return was not seen (still running, or left by longjmp or an "
+		        "exception)\n",
+		        c->open, c->open == 1 ? " is" : "s are");
+	if (c->unseen)
+		fprintf(stderr, "dynprobe: the arguments of %" PRIu64 " call%s are unknown: the entry was lost\n", c->unseen,
+		        c->unseen == 1 ? "" : "s");
+}
+
 void dp_report_summary(struct dp_trace *t)
 {
 	struct dp_summary_snapshots shots;
@@ -84,6 +102,7 @@ void dp_report_summary(struct dp_trace *t)
 	struct dp_summary_programs programs;
 	struct dp_summary_waits waits;
 	struct dp_summary sum;
+	note_calls(t);
 	if (!dp_run_summary(&t->run, &sum))
 		return;
 	sum.snapshots = dp_snapshots_counts(&t->run, &shots) ? &shots : NULL;

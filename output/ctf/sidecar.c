@@ -91,6 +91,7 @@ static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 	dp_put_json_member(b, "{", "name", class->name);
 	put_text(b, "title", class->title);
 	put_text(b, "spec", class->spec);
+	put_text(b, "entry", class->entry);
 	put_text(b, "format", class->form ? class->form->text : NULL);
 	put_call(b, class->call);
 	put_key(b, ",", "fields");

@@ -117,6 +117,10 @@ static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 	put_title(b, class);
 	put_key(b, ",", "spec");
 	dp_put_json_str(b, class->spec ? class->spec : "");
+	if (class->is_call) {
+		put_key(b, ",", "args");
+		dp_put_dec(b, class->nargs);
+	}
 	put_key(b, ",", "fields");
 	dp_put_str(b, "[");
 	for (size_t i = 0; i < class->fields->n; i++) {
@@ -136,8 +140,10 @@ static void put_header(struct json *j)
 	dp_put_str(b, ",\"generator\":\"dynprobe\",\"clock\":{\"name\":\"monotonic\",\"offset_ns\":");
 	dp_put_signed(b, dp_clock_offset());
 	dp_put_str(b, "},\"probes\":[");
-	for (size_t i = 0; i < j->base.n; i++) {
-		dp_put_str(b, i ? "," : "");
+	for (size_t i = 0, n = 0; i < j->base.n; i++) {
+		if (j->base.classes[i].joined) /* its fields are in another class's events */
+			continue;
+		dp_put_str(b, n++ ? "," : "");
 		put_class(b, &j->base.classes[i]);
 	}
 	dp_put_str(b, "]}");
@@ -394,7 +400,7 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	put_times(j, e->ns);
 	dp_heads_put(&j->heads, e, put_head, j->class, b);
 	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, j);
-	dp_put_str(b, "}");
+	dp_put_str(b, e->unseen ? "},\"entry_seen\":false" : "}");
 	if (j->class->form)
 		put_message(j, e);
 	if (j->pairs && dp_call_pairs_takes(j->pairs, e->probe))

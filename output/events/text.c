@@ -27,6 +27,7 @@ struct text {
 	struct dp_image *image;
 	const struct dp_event_class *class;
 	const struct dp_pieces *piece;
+	bool unseen, closed; /* of a whole call: its arguments are unknown; they are written */
 };
 
 #define DIM   "\033[2m"
@@ -78,7 +79,7 @@ static void put_head(struct dp_buf *b, const struct dp_event *e, const void *dat
 	if (t->in_line)
 		return;
 	put_colored(t, b, NAME, t->class->title ? t->class->title : t->class->name);
-	dp_put_str(b, t->class->fields->n || t->class->form ? ":" : "");
+	dp_put_str(b, !t->class->is_call && (t->class->fields->n || t->class->form) ? ":" : "");
 }
 
 static void note_process(struct text *t, pid_t pid)
@@ -91,14 +92,26 @@ static void note_process(struct text *t, pid_t pid)
 	dp_heads_clear(&t->heads);
 }
 
-static bool make_pieces(struct dp_pieces *p, const struct dp_fields *fields)
+/* handle(id=3, name="x") = 0 <12.3us> errno=2 */
+static void put_label(struct dp_buf *b, const struct dp_event_class *class, size_t i)
 {
-	if (!dp_pieces_begin(p, fields->n + 1))
+	const struct dp_field *f = &class->fields->field[i];
+	const bool is_arg = i < class->nargs, is_rest = class->is_call && !is_arg;
+	if (is_rest && (!strcmp(f->name, "retval") || !strcmp(f->name, "duration"))) {
+		dp_put_str(b, !strcmp(f->name, "retval") ? " = " : " ");
+		return;
+	}
+	dp_put_str(b, !is_arg ? " " : i ? ", " : "(");
+	dp_put_str(b, f->label ? f->label : f->name);
+	dp_put_str(b, "=");
+}
+
+static bool make_pieces(struct dp_pieces *p, const struct dp_event_class *class)
+{
+	if (!dp_pieces_begin(p, class->fields->n + 1))
 		return false;
-	for (size_t i = 0; i < fields->n; i++) {
-		dp_put_str(&p->text, " ");
-		dp_put_str(&p->text, fields->field[i].label ? fields->field[i].label : fields->field[i].name);
-		dp_put_str(&p->text, "=");
+	for (size_t i = 0; i < class->fields->n; i++) {
+		put_label(&p->text, class, i);
 		dp_pieces_end(p);
 	}
 	return !p->text.failed;
@@ -107,7 +120,7 @@ static bool make_pieces(struct dp_pieces *p, const struct dp_fields *fields)
 static const struct dp_pieces *pieces_of(struct text *t, unsigned probe)
 {
 	struct dp_pieces *p = &t->pieces[probe];
-	if (p->end || make_pieces(p, t->base.classes[probe].fields))
+	if (p->end || make_pieces(p, &t->base.classes[probe]))
 		return p;
 	dp_pieces_fini(p);
 	dp_writer_fail(&t->base, dp_error_nomem());
@@ -200,10 +213,36 @@ static void put_cut(struct text *t, const struct dp_field *field, const struct d
 		put_frame(v->n, &(struct dp_frame_shown){.text = DP_FRAMES_CUT}, t);
 }
 
+/* The end of a call's arguments, before all others. */
+static void close_args(struct text *t)
+{
+	if (!t->class->is_call || t->closed)
+		return;
+	t->closed = true;
+	dp_put_str(&t->lines.b, !t->class->nargs ? "()" : t->unseen ? "(?)" : ")");
+}
+
+static bool is_took(const struct text *t, const struct dp_field *field, const struct dp_field_value *v)
+{
+	return t->class->is_call && !v->unreadable && !strcmp(field->name, "duration");
+}
+
+static void put_took(struct dp_buf *b, uint64_t ns)
+{
+	dp_put_str(b, "<");
+	dp_put_ns(b, ns);
+	dp_put_str(b, ">");
+}
+
 static void put_field(const struct dp_field *field, const struct dp_field_value *v, void *data)
 {
 	struct text *t = data;
 	struct dp_buf *b = &t->lines.b;
+	const size_t i = (size_t)(field - t->class->fields->field);
+	if (i < t->class->nargs && t->unseen)
+		return;
+	if (i >= t->class->nargs)
+		close_args(t);
 	if (field->type == DP_TYPE_BACKTRACE) {
 		dp_frames_each(t->image, v, true, put_frame, t);
 		put_cut(t, field, v);
@@ -213,9 +252,11 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 		return;
 	if (t->in_line && dp_call_pairs_shows(dp_call_stream_pairs(t->calls), (unsigned)(t->class - t->base.classes), field))
 		return;
-	dp_pieces_put(t->piece, (size_t)(field - t->class->fields->field), b);
+	dp_pieces_put(t->piece, i, b);
 	if (v->unreadable)
 		put_none(t, b, field);
+	else if (is_took(t, field, v))
+		put_took(b, v->u);
 	else
 		put_value(b, field, v);
 }
@@ -281,7 +322,11 @@ static void text_event(struct dp_writer *w, const struct dp_event *e)
 		return;
 	if (t->class->form)
 		put_message(t, e);
+	t->unseen = e->unseen;
+	t->closed = false;
 	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, t);
+	close_args(t);
+	dp_put_str(&t->lines.b, e->unseen ? " <entry not seen>" : "");
 	end_line(t);
 }
 

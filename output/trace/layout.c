@@ -157,6 +157,7 @@ static struct dp_error *read_class(struct dp_trace_layout *l, const json_t *from
 	*c = (struct dp_event_class){.name = text_of(l, from, "name"),
 	                             .title = text_of(l, from, "title"),
 	                             .spec = text_of(l, from, "spec"),
+	                             .entry = text_of(l, from, "entry"),
 	                             .fields = &l->fields[i]};
 	l->n = i + 1;
 	if (!c->name)

@@ -146,7 +146,8 @@ static bool same_masks(const struct dp_fields *a, const struct dp_fields *b)
 static bool is_same(const struct dp_event_class *a, const struct dp_event_class *b)
 {
 	return !strcmp(a->name, b->name) && same_text(a->spec, b->spec) && same_text(a->title, b->title) &&
-	       !a->form == !b->form && dp_fields_alike(a->fields, b->fields) && same_masks(a->fields, b->fields);
+	       same_text(a->entry, b->entry) && !a->form == !b->form && dp_fields_alike(a->fields, b->fields) &&
+	       same_masks(a->fields, b->fields);
 }
 
 static unsigned class_of(struct dp_merged *m, const struct dp_event_class *class, size_t of_others)

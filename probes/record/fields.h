@@ -89,6 +89,12 @@ struct dp_fields {
  * Adds the fields of one -t argument: `regs`, `reg:NAME`, `TYPE:NAME:ADDR`, `backtrace[:DEPTH]` (default 32). The same field
  * twice is added once; two different fields with one name are an error. A failed call adds nothing.
  */
+/*
+ * Internal: the field of a call's number, by which the events of its entry and its return are one (output/events/joiner.c). It is
+ * the first field of both.
+ */
+#define DP_NAME_CALL        "dynprobe_call"
+#define DP_CONTEXT_CALL     DP_NAME_CALL "=$" DP_NAME_CALL
 #define DP_CONTEXT_SNAPSHOT "$snapshot" /* internal: the context of --snapshot */
 struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP_MUST_CHECK;
 void dp_fields_fini(struct dp_fields *fields);

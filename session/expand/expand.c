@@ -55,6 +55,7 @@ static struct dp_error *add_exit(struct dp_expander *x, size_t from, const struc
 	        .point = DP_POINT_RETURN,
 	        .bound = true,
 	        .when = exit->when,
+	        .entry = x->entry,
 	};
 	return exit->kind == DP_EXIT_UNSURE ? NULL : dp_expand_add(x, from, &at, NULL);
 }
@@ -91,6 +92,14 @@ static struct dp_error *add_insns(struct dp_expander *x, size_t from, const stru
 	return NULL;
 }
 
+static bool returns(const struct dp_points *points)
+{
+	for (size_t i = 0; i < points->nexits; i++)
+		if (points->exit[i].kind != DP_EXIT_UNSURE)
+			return true;
+	return false;
+}
+
 static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_point point, const struct dp_function_points *fp)
 {
 	const struct dp_expand_place at = {.f = &fp->part[0], .point = DP_POINT_RETURN};
@@ -98,7 +107,10 @@ static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_p
 	note_points(x, &fp->part[0], &fp->points);
 	if (point == DP_POINT_ALL)
 		DP_TRY(add_insns(x, from, fp));
+	if (dp_expand_is_whole(x, from) && returns(&fp->points))
+		DP_TRY(dp_expand_entry(x, from, &fp->part[0], &x->entry));
 	DP_TRY(add_exits(x, from, fp));
+	x->entry = 0;
 	if (x->out.trace.nprobes != before)
 		return NULL;
 	return dp_expand_add_refused(
@@ -157,9 +169,12 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 static struct dp_error *name_pattern(struct dp_expander *x, const char *given, size_t first)
 {
 	struct dp_trace_spec *trace = &x->out.trace;
+	size_t events = 0;
+	for (size_t i = first; i < trace->nprobes; i++)
+		events += !trace->typed[i].enters;
 	for (size_t i = first; i < trace->nprobes; i++) {
 		dp_auto_free char *base = dp_take(trace->probe[i].name, NULL), *with = NULL;
-		if (given && trace->nprobes - first == 1) {
+		if (given && events == 1 && !trace->typed[i].enters) {
 			trace->probe[i].name = strdup(given);
 			if (!trace->probe[i].name)
 				return dp_error_nomem();

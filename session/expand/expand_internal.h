@@ -14,6 +14,7 @@ struct dp_expander {
 	struct dp_names names;
 	struct dp_expansion out;
 	size_t capacity, notes;
+	size_t entry; /* of the function whose returns are added: as in struct dp_typed */
 	bool pattern; /* the current spec is a pattern: its probes are named after what it finds */
 };
 
@@ -27,6 +28,8 @@ struct dp_expand_place {                 /* the site of one new probe */
 	const char *when;    /* a further condition, or NULL */
 	const char *called;  /* the event's name instead of a function's, or NULL */
 	const char *label;   /* the same for people, or NULL */
+	bool enters;         /* as in struct dp_typed */
+	size_t entry;
 };
 
 /* Adds a copy of probe `from`, which is not a pattern. */
@@ -44,6 +47,12 @@ struct dp_error *dp_expand_title(struct dp_expander *x, size_t from, const struc
 struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace) DP_MUST_CHECK;
 /* expand_syscalls.c: adds the sites of a system call. */
 struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from) DP_MUST_CHECK;
+/* expand_whole.c: whether each call of the function is one event, with its arguments as they were at the entry. */
+bool dp_expand_is_whole(const struct dp_expander *x, size_t from);
+/* Adds the probe at the entry; *ret is for `entry` of the returns. */
+struct dp_error *dp_expand_entry(struct dp_expander *x, size_t from, const struct dp_function *f, size_t *ret) DP_MUST_CHECK;
+/* What the half of a call records, and its condition: from what was typed for the whole. */
+struct dp_error *dp_expand_half(struct dp_typed *t, const struct dp_expand_place *at) DP_MUST_CHECK;
 /* expand_inside.c: adds a site inside of a function. */
 struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s) DP_MUST_CHECK;
 /* "foo (inlined in bar)" -> "foo_inlined_in_bar", "ns::foo<int>" -> "ns_foo_int"; malloc'ed. */

@@ -49,7 +49,7 @@ static bool is_of_many(const struct dp_spec *spec)
  * Adds a probe with its own copy of contexts and condition: a condition contains the site's address. The expansion owns the
  * probe from the start, also after an error.
  */
-static struct dp_error *add_like(struct dp_expander *x, size_t from, const char *when, struct dp_probe **ret)
+static struct dp_error *add_like(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_probe **ret)
 {
 	struct dp_trace_spec *trace = &x->out.trace;
 	DP_TRY(make_room(x));
@@ -62,7 +62,8 @@ static struct dp_error *add_like(struct dp_expander *x, size_t from, const char 
 	trace->nprobes++;
 	if (!dp_typed_copy(&x->from->typed[from], t))
 		return dp_error_nomem();
-	DP_TRY(join_when(t, when));
+	DP_TRY(dp_expand_half(t, at));
+	DP_TRY(join_when(t, at->when));
 	DP_TRY(dp_typed_apply(t, p));
 	*ret = p;
 	return NULL;
@@ -72,7 +73,7 @@ struct dp_error *dp_expand_copy(struct dp_expander *x, size_t from)
 {
 	const struct dp_probe *old = &x->from->probe[from];
 	struct dp_probe *p;
-	DP_TRY(add_like(x, from, NULL, &p));
+	DP_TRY(add_like(x, from, &(struct dp_expand_place){0}, &p));
 	p->entry = old->entry;
 	p->leaves = old->leaves;
 	p->name = old->name ? strdup(old->name) : dp_probe_default_name(&old->spec);
@@ -106,7 +107,7 @@ static char *name_of(const struct dp_expand_place *at)
 struct dp_error *dp_expand_add(struct dp_expander *x, size_t from, const struct dp_expand_place *at, struct dp_probe **ret)
 {
 	struct dp_probe *p;
-	DP_TRY(add_like(x, from, at->when, &p));
+	DP_TRY(add_like(x, from, at, &p));
 	p->selected = true;
 	p->entry = at->point == DP_POINT_ENTRY;
 	p->leaves = at->point == DP_POINT_RETURN;

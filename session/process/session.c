@@ -37,6 +37,13 @@ static struct dp_error *check_filter(const struct dp_session *s, const struct dp
 	                dp_target_filter_rule(s->target));
 }
 
+/* Do calls that this probe does not mean end here, too? Their entries were left out. */
+static bool is_only_paired(const struct dp_session *s, size_t i)
+{
+	const struct dp_typed *typed = &s->trace->typed[i];
+	return typed->call.chosen || (typed->entry && s->trace->typed[typed->entry - 1].when);
+}
+
 static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base, size_t i)
 {
 	const struct dp_probe *p = &s->trace->probe[i];
@@ -65,7 +72,7 @@ static void plan_probe(struct dp_session *s, struct dp_planner *planner, struct 
 		dp_session_sink_request(s, i, &request, &place->refused);
 	if (!place->refused)
 		place->refused = dp_session_aggs_request(s, planner, view, i, &request);
-	request.only_paired = s->trace->typed[i].call.chosen;
+	request.only_paired = is_only_paired(s, i);
 	if (!place->refused)
 		place->refused = dp_code_view_get(view, &site, &request.text);
 	if (!place->refused)
@@ -99,17 +106,35 @@ static size_t *planning_order(const struct dp_session *s)
 	return order;
 }
 
+/* A return whose event needs the entry's is placed only if the entry is, so the entry comes first. */
+static void plan_with_entry(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, uint64_t lost_base,
+                            size_t i)
+{
+	const size_t e = s->trace->typed[i].entry;
+	struct dp_place *place = &s->place[i], *entry = e ? &s->place[e - 1] : NULL;
+	if (place->refused || place->pending || place->planned)
+		return;
+	if (entry && !entry->refused && !entry->planned)
+		plan_probe(s, planner, view, lost_base, e - 1);
+	if (entry && entry->refused)
+		place->refused = dp_error(entry->refused->tag, "the function's entry, where its arguments are: %s",
+		                          entry->refused->message);
+	else
+		plan_probe(s, planner, view, lost_base, i);
+}
+
 static struct dp_error *plan_probes(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view,
                                     uint64_t lost_base)
 {
 	dp_auto_free size_t *order = planning_order(s);
 	if (!order)
 		return dp_error_nomem();
+	for (size_t i = 0; i < s->trace->nprobes; i++)
+		s->place[i].planned = false;
 	for (size_t k = 0; k < s->trace->nprobes; k++) {
 		const size_t i = order[k];
 		DP_TRY(dp_trace_step(s->trace, "planning", k, s->trace->nprobes));
-		if (!s->place[i].refused && !s->place[i].pending)
-			plan_probe(s, planner, view, lost_base, i);
+		plan_with_entry(s, planner, view, lost_base, i);
 	}
 	return NULL;
 }

@@ -39,7 +39,7 @@ static bool is_timed_expr(const struct dp_expr *e)
 {
 	if (!e)
 		return false;
-	if (e->kind == DP_EXPR_FACT && e->value == DP_FACT_DURATION)
+	if (e->kind == DP_EXPR_FACT && (e->value == DP_FACT_DURATION || e->value == DP_FACT_CALL))
 		return true;
 	return is_timed_expr(e->a) || is_timed_expr(e->b) || is_timed_expr(e->c);
 }
@@ -63,7 +63,7 @@ static bool is_timed(const struct dp_session *s, size_t i)
 	const struct dp_asked *a = &s->trace->asked;
 	const struct dp_probe *p = &s->trace->probe[i];
 	const struct dp_place *place = &s->place[i];
-	if (s->trace->typed[i].call.chosen)
+	if (s->trace->typed[i].call.chosen || s->trace->typed[i].enters)
 		return true;
 	if (!p->leaves && !a->slower_ns)
 		return false;
@@ -130,10 +130,11 @@ struct dp_error *dp_session_aggs_begin(struct dp_session *s)
 		a->answer = calloc(trace->nprobes + 1, sizeof(*a->answer));
 		a->entry = calloc(trace->nprobes + 1, sizeof(*a->entry));
 		a->no_entry = calloc(trace->nprobes + 1, sizeof(*a->no_entry));
+		a->probe = calloc(trace->nprobes + 1, sizeof(*a->probe));
 		a->chosen = calloc(trace->nprobes + 1, sizeof(*a->chosen));
 		a->chosen_when = calloc(trace->nprobes + 1, sizeof(*a->chosen_when));
 	}
-	if (!a->answer || !a->entry || !a->no_entry || !a->chosen || !a->chosen_when)
+	if (!a->answer || !a->entry || !a->probe || !a->no_entry || !a->chosen || !a->chosen_when)
 		return dp_error_nomem();
 	forget(a, a->nprobes);
 	a->want = make_want(trace, timed);
@@ -150,6 +151,7 @@ struct dp_session_aggs *dp_session_aggs_destroy(struct dp_session_aggs *a)
 	forget(a, a->nprobes);
 	free(a->answer);
 	free(a->entry);
+	free(a->probe);
 	free(a->no_entry);
 	free(a->chosen);
 	free(a->chosen_when);
@@ -274,6 +276,41 @@ static bool same_choice(const char *x, const char *y)
 	return x == y || (x && y && !strcmp(x, y));
 }
 
+/* The number of the pair whose entry is that of probe `e`. */
+static uint16_t pair_of(struct dp_session_aggs *a, size_t e, uint64_t entry)
+{
+	size_t k = 0;
+	while (k < a->npairs && a->probe[k] != e + 1)
+		k++;
+	if (k == a->npairs) {
+		a->npairs++;
+		a->entry[k] = entry;
+		a->probe[k] = e + 1;
+		a->chosen[k] = NULL;
+		a->chosen_when[k] = NULL;
+		a->no_entry[k] = NULL;
+	}
+	return (uint16_t)(k + 1);
+}
+
+/* A call whose entry has a probe of its own. */
+static struct dp_error *join_pair(struct dp_session *s, size_t i, struct dp_request *ret)
+{
+	const struct dp_typed *typed = &s->trace->typed[i];
+	const size_t e = typed->enters ? i : typed->entry - 1;
+	struct dp_module *m = dp_image_module_at(dp_target_image(s->target), dp_addr_of(s->place[e].addr));
+	ret->goroutines = m && dp_module_small_stacks(m);
+	if (ret->goroutines)
+		DP_TRY(check_goroutines(s, m));
+	if (e != i && s->place[e].addr == s->place[i].addr)
+		return dp_error(DP_TAG_USAGE,
+		                "the function's first instruction leaves it, so its arguments and its result are at "
+		                "one place: use -t args with --function");
+	ret->pair = pair_of(s->answers, e, s->place[e].addr);
+	ret->enters = typed->enters;
+	return NULL;
+}
+
 /* Sets the number of the pair that the exit belongs to. */
 static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                   struct dp_request *ret)
@@ -282,6 +319,8 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	const struct dp_typed *typed = &s->trace->typed[i];
 	struct dp_site site = {0};
 	size_t k;
+	if (typed->enters || typed->entry)
+		return join_pair(s, i, ret);
 	DP_TRY(typed->call.is ? find_call(s, i, &site) : find_entry(s, &s->trace->probe[i], s->place[i].addr, &site));
 	ret->goroutines = !typed->call.is && site.module && dp_module_small_stacks(site.module);
 	if (ret->goroutines)
@@ -289,11 +328,12 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	if (site.addr.v == s->place[i].addr) /* the exit's stub would run first, and find the entry of the call before */
 		return dp_error(DP_TAG_USAGE, "the function's first instruction leaves it, so such calls have no duration");
 	for (k = a->npairs; k-- > 0;)
-		if (a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
+		if (!a->probe[k] && a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;
 	if (k == SIZE_MAX) {
 		k = a->npairs++;
 		a->entry[k] = site.addr.v;
+		a->probe[k] = 0;
 		a->chosen[k] = typed->chosen;
 		a->chosen_when[k] = NULL;
 		a->no_entry[k] = plan_entry(s, planner, view, &site,
@@ -371,7 +411,7 @@ struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner
 		return NULL;
 	if (is_timed(s, i)) {
 		DP_TRY(find_pair(s, planner, view, i, request));
-		request->slower = s->trace->asked.slower_ns;
+		request->slower = request->enters ? 0 : s->trace->asked.slower_ns;
 	}
 	if (!s->trace->asked.what)
 		return NULL;

@@ -10,6 +10,7 @@ struct dp_session_aggs {
 	struct dp_cells_want want;
 	bool timed;          /* durations are needed */
 	uint64_t *entry;     /* of pair i + 1: the address of its entry */
+	size_t *probe;       /* of pair i + 1: the probe at its entry, from 1 on; 0: the entry belongs to no probe */
 	const char **chosen; /* for system calls: the condition on the entry; NULL: all. Borrowed from struct dp_typed */
 	struct dp_expr **chosen_when;
 	struct dp_error **no_entry; /* why the entry cannot be probed, or NULL */

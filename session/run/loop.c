@@ -34,7 +34,7 @@ void dp_run_note(const struct dp_run *run, const char *text)
 
 bool dp_run_has_all(const struct dp_run *run)
 {
-	return run->enough || (run->trace->hits && run->recorded >= run->trace->hits);
+	return run->enough || (run->trace->hits && run->recorded - run->entered >= run->trace->hits);
 }
 
 /* The target can overwrite the rings. */
@@ -101,6 +101,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	run->enough = run->trace->calls->full(run->trace->calls->run_data);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
+	run->entered += run->trace->typed[hit->probe].enters;
 	if (run->enough)
 		dp_target_drain_break(dp_pending_draining(s));
 	if (run->recorded & (CHECK - 1))

@@ -62,6 +62,8 @@ struct dp_error *dp_view_expr_create(const struct dp_view_source *of, const char
 	if (!e.expr)
 		return dp_error_nomem();
 	for (size_t i = 0; i < of->n && !err; i++) {
+		if (of->class[i].joined)
+			continue;
 		err = compile(of->class[i].fields, text, condition, &e.expr[i]);
 		compiled += !err;
 		if (!err || !is_lack(err))

@@ -9,6 +9,7 @@
 
 struct dp_trace_view {
 	struct dp_merged *traces;
+	struct dp_joiner *joiner; /* NULL: there are no whole calls */
 	struct dp_view_source of;
 	struct dp_view_expr when;
 	bool filtered;
@@ -39,6 +40,7 @@ struct dp_trace_view *dp_view_destroy(struct dp_trace_view *v)
 	dp_tally_destroy(v->tally);
 	dp_view_expr_fini(&v->when);
 	dp_view_values_fini(&v->values);
+	dp_joiner_destroy(v->joiner);
 	dp_merged_destroy(v->traces);
 	free(v);
 	return NULL;
@@ -70,6 +72,9 @@ struct dp_error *dp_view_begin(struct dp_trace_view *v, const struct dp_view_ask
 {
 	size_t missing = SIZE_MAX, uncounted = SIZE_MAX;
 	DP_TRY(dp_merged_classes(v->traces, class, n));
+	DP_TRY(dp_joiner_create(*class, *n, &v->joiner));
+	if (v->joiner)
+		*class = dp_joiner_classes(v->joiner);
 	v->of = (struct dp_view_source){*class, *n};
 	dp_clock_set_offset(dp_merged_clock_offset(v->traces));
 	if (asked->when)
@@ -104,11 +109,21 @@ static bool is_wanted(struct dp_trace_view *v, const struct dp_event *e)
 
 bool dp_view_next(struct dp_trace_view *v, struct dp_event *ret)
 {
+	struct dp_event e;
 	do {
-		if (!dp_merged_next(v->traces, ret))
+		if (!dp_merged_next(v->traces, &e))
 			return false;
-	} while (!is_wanted(v, ret));
+		*ret = e;
+	} while ((v->joiner && !dp_joiner_event(v->joiner, &e, ret)) || !is_wanted(v, ret));
 	return true;
+}
+
+uint64_t dp_view_unfinished(const struct dp_trace_view *v)
+{
+	struct dp_joiner_counts counts = {0};
+	if (v->joiner)
+		dp_joiner_counts(v->joiner, &counts);
+	return counts.open;
 }
 
 struct dp_error *dp_view_tally(struct dp_trace_view *v, struct dp_aggs_shown *ret)

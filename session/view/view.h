@@ -31,6 +31,8 @@ const char *dp_view_lacks(const struct dp_trace_view *v);
 bool dp_view_next(struct dp_trace_view *v, struct dp_event *ret);
 /* Reads all events; the rows are valid until the view is destroyed. */
 struct dp_error *dp_view_tally(struct dp_trace_view *v, struct dp_aggs_shown *ret) DP_MUST_CHECK;
+/* After the last event: calls whose return is not in the trace, or was not recorded. */
+uint64_t dp_view_unfinished(const struct dp_trace_view *v);
 /* As far as the traces were read: hits that were lost when they were recorded; events that the aggregation could not count; a
  * line for each damage. */
 uint64_t dp_view_lost(const struct dp_trace_view *v);

@@ -281,6 +281,10 @@ class Cookbook(Pages):
         self.assertGreater(counts["setCommand"], 5)
         self.assertAlmostEqual(counts["getCommand"], 2 * counts["setCommand"], delta=4)
 
+    def test_calls(self):
+        a = self.ask("calls")
+        self.assertEqual(len(re.findall(r"\] handle_request\(.*\) = .* <[\d.]+(?:ns|us|ms|s)>$", a.out, re.M)), 3, a.out)
+
     def test_results(self):
         """Every tenth order is refused; the others return -1, 0, 1 in turn."""
         a = self.ask("results")

@@ -106,6 +106,7 @@ static const struct {
         {"time", DP_FACT_TIME, &dp_ctype_ulong},
         {"hits", DP_FACT_HITS, &dp_ctype_ulong},
         {"duration", DP_FACT_DURATION, &dp_ctype_duration},
+        {DP_NAME_CALL, DP_FACT_CALL, &dp_ctype_ulong},
         {"comm", DP_FACT_COMM, &dp_ctype_void_pointer},
 };
 

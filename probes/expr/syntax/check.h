@@ -15,6 +15,12 @@ struct dp_error *dp_context_check(const char *context) DP_MUST_CHECK;
 size_t dp_context_given_name(const char *text, size_t *n);
 /* True if a condition has a name that may be a variable's (a register's without $, too), or depends on the place ($retval). */
 bool dp_scope_has_names(const char *text);
+/*
+ * Splits a condition on a call: parts between && that name retval, duration or a register are tested at the return, the others at
+ * the entry. A condition without && outside of parentheses, or with || beside it, is one part. NULL: no part; the caller frees
+ * both, also after an error.
+ */
+struct dp_error *dp_scope_split(const char *text, char **entry, char **at_return) DP_MUST_CHECK;
 /* True if a -t argument or an expression uses the processor's flags by any of their names. A variable with such a name counts,
  * too. */
 bool dp_context_shows_flags(const char *text);

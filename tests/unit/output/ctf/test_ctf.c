@@ -77,7 +77,7 @@ static void lacks(const char *text, const char *part)
 static void write_plain(const char *dir, size_t n, uint64_t lost)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_writer *w = NULL;
 	struct dp_buf empty = {0};
 	must(dp_ctf_writer_create(dir, &class, 1, &w));
@@ -92,7 +92,7 @@ static void write_plain(const char *dir, size_t n, uint64_t lost)
 Test(ctf, every_field_type_reads_back)
 {
 	struct dp_fields fields = make_fields(all_contexts);
-	struct dp_event_class class = {"everything", "main+\"0x10\"", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "everything", .spec = "main+\"0x10\"", .fields = &fields};
 	struct dp_buf payload = all_payload();
 	struct dp_event event = make_event(5000000001, &payload);
 	char *dir = make_dir();
@@ -157,8 +157,8 @@ Test(ctf, trace_cut_at_a_page_boundary_is_readable)
 	struct dp_fields fields = make_fields(
 	                         (const char *const[]){"string[1000]:s:1", "bytes[1024]:b1:1", "bytes[1024]:b2:1", NULL}),
 	                 none = {0};
-	struct dp_event_class classes[] = {{"large", "main", &fields, NULL, NULL, NULL},
-	                                   {"small", "main", &none, NULL, NULL, NULL}};
+	struct dp_event_class classes[] = {{.name = "large", .spec = "main", .fields = &fields},
+	                                   {.name = "small", .spec = "main", .fields = &none}};
 	char *dir = make_dir(), text_field[1001] = "";
 	uint8_t zeroes[2048] = {0};
 	struct dp_writer *w = NULL;
@@ -198,7 +198,7 @@ Test(ctf, event_larger_than_a_page_is_kept)
 {
 	struct dp_fields fields = make_fields(
 	        (const char *const[]){"bytes[1024]:a:1", "bytes[1024]:b:1", "bytes[1024]:c:1", "bytes[1000]:d:1", NULL});
-	struct dp_event_class class = {"large", "main", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "large", .spec = "main", .fields = &fields};
 	uint8_t zeroes[4080] = {0};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;
@@ -243,7 +243,7 @@ Test(ctf, losses_without_events_are_reported)
 Test(ctf, flushed_trace_is_readable_while_the_writer_lives)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_buf empty = {0};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;
@@ -266,7 +266,7 @@ Test(ctf, flushed_trace_is_readable_while_the_writer_lives)
 Test(ctf, time_never_goes_back)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_buf empty = {0};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;
@@ -291,7 +291,7 @@ Test(ctf, second_trace_in_one_directory_is_refused)
 {
 	char *dir = make_dir();
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_writer *w = NULL;
 	write_plain(dir, 1, 0);
 	struct dp_error *err = dp_ctf_writer_create(dir, &class, 1, &w);
@@ -305,7 +305,7 @@ Test(ctf, second_trace_in_one_directory_is_refused)
 Test(ctf, damaged_payload_is_no_event)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[4]:s:1", NULL});
-	struct dp_event_class class = {"plain", "main", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &fields};
 	struct dp_buf payload = {0};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;
@@ -328,7 +328,7 @@ Test(ctf, damaged_payload_is_no_event)
 Test(ctf, procname_is_cut_and_padded)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_buf empty = {0};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;
@@ -372,7 +372,7 @@ Test(ctf, lttng_view_opens_it_and_two_traces_merge)
 Test(ctf, full_disk_is_an_error_and_leaves_whole_packets)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"plain", "main", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "plain", .spec = "main", .fields = &none};
 	struct dp_buf empty = {0};
 	struct rlimit limit = {10000, RLIM_INFINITY}, old;
 	char *dir = make_dir();

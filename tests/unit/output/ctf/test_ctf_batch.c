@@ -59,10 +59,10 @@ Test(ctf_batch, has_the_same_events_as_one_by_one)
 	struct dp_fields one = make_fields((const char *const[]){"reg:rdi", NULL}),
 	                 some = make_fields((const char *const[]){"reg:rdi", "reg:al", "bytes[3]:b:1", NULL}),
 	                 varying = make_fields((const char *const[]){"string:s:1", "backtrace:4", NULL}), none = {0};
-	const struct dp_event_class classes[] = {{"one", "main", &one, NULL, NULL, NULL},
-	                                         {"some", "main", &some, NULL, NULL, NULL},
-	                                         {"varying", "main", &varying, NULL, NULL, NULL},
-	                                         {"none", "main", &none, NULL, NULL, NULL}};
+	const struct dp_event_class classes[] = {{.name = "one", .spec = "main", .fields = &one},
+	                                         {.name = "some", .spec = "main", .fields = &some},
+	                                         {.name = "varying", .spec = "main", .fields = &varying},
+	                                         {.name = "none", .spec = "main", .fields = &none}};
 	struct dp_buf a = {0}, b = {0}, c = {0}, d = {0};
 	put_u64(&a, 0x1122);
 	put_u64(&b, 0); /* the mask, three fields, padding */
@@ -91,8 +91,8 @@ Test(ctf_batch, damaged_payloads_are_marked_and_left_out)
 {
 	struct dp_fields one = make_fields((const char *const[]){"reg:rdi", NULL}),
 	                 text = make_fields((const char *const[]){"string[4]:s:1", NULL});
-	const struct dp_event_class classes[] = {{"one", "main", &one, NULL, NULL, NULL},
-	                                         {"text", "main", &text, NULL, NULL, NULL}};
+	const struct dp_event_class classes[] = {{.name = "one", .spec = "main", .fields = &one},
+	                                         {.name = "text", .spec = "main", .fields = &text}};
 	struct dp_buf full = {0}, half = {0}, open = {0};
 	put_u64(&full, 1);
 	put_u32(&half, 1);
@@ -115,8 +115,8 @@ Test(ctf_batch, damaged_payloads_are_marked_and_left_out)
 Test(ctf_batch, the_map_says_which_class_a_probe_has)
 {
 	struct dp_fields one = make_fields((const char *const[]){"reg:rdi", NULL}), none = {0};
-	const struct dp_event_class classes[] = {{"none", "main", &none, NULL, NULL, NULL},
-	                                         {"one", "main", &one, NULL, NULL, NULL}};
+	const struct dp_event_class classes[] = {{.name = "none", .spec = "main", .fields = &none},
+	                                         {.name = "one", .spec = "main", .fields = &one}};
 	const size_t map[] = {1, 0};
 	struct dp_buf value = {0};
 	put_u64(&value, 0x77);
@@ -143,7 +143,7 @@ static void *scribble(void *data)
 Test(ctf_batch, a_payload_that_changes_meanwhile_is_whole_or_marked)
 {
 	struct dp_fields text = make_fields((const char *const[]){"string[24]:s:1", "string[24]:t:1", NULL});
-	const struct dp_event_class class = {"text", "main", &text, NULL, NULL, NULL};
+	const struct dp_event_class class = {.name = "text", .spec = "main", .fields = &text};
 	const struct dp_buf payload = {.data = shared, .len = 48};
 	char *dir = make_dir();
 	struct dp_writer *w = NULL;

@@ -62,8 +62,8 @@ Test(json, header_describes_probes_and_fields)
 	        make_fields((const char *const[]){"reg:eax", "int:i:1", "float:f:1", "double:d:1", "pointer:p:1", "string[9]:s:1",
 	                                          "bytes[2]:b:1", "backtrace:7", NULL});
 	struct dp_fields none = {0};
-	struct dp_event_class classes[] = {{"foo", "foo+0x\"1", &fields, NULL, NULL, NULL},
-	                                   {"bar", "bar", &none, NULL, NULL, NULL}};
+	struct dp_event_class classes[] = {{.name = "foo", .spec = "foo+0x\"1", .fields = &fields},
+	                                   {.name = "bar", .spec = "bar", .fields = &none}};
 	struct out o;
 	open_out(&o, classes, 2);
 	close_and_check(&o,
@@ -86,7 +86,7 @@ Test(json, event_holds_every_value_exactly)
 	struct dp_fields fields = make_fields((const char *const[]){"reg:rax", "int64:i:1", "uint64:u:1", "double:d:1",
 	                                                            "double:inf:1", "pointer:p:1", "string:s:1", "bytes[2]:b:1",
 	                                                            "int:bad:1", "string:bad2:1", "backtrace", NULL});
-	struct dp_event_class class = {"foo", "foo", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "foo", .spec = "foo", .fields = &fields};
 	struct dp_buf b = {0};
 	double d = 0.1, inf = (double)INFINITY;
 	put_u64(&b, 1 << 8 | 1 << 9);
@@ -129,7 +129,7 @@ Test(json, event_holds_every_value_exactly)
 Test(json, event_without_fields_or_image)
 {
 	struct dp_fields none = {0}, trace = make_fields((const char *const[]){"backtrace", NULL});
-	struct dp_event_class classes[] = {{"foo", "foo", &none, NULL, NULL, NULL}, {"bar", "bar", &trace, NULL, NULL, NULL}};
+	struct dp_event_class classes[] = {{.name = "foo", .spec = "foo", .fields = &none}, {.name = "bar", .spec = "bar", .fields = &trace}};
 	struct dp_buf empty = {0}, b = {0};
 	put_u8(&b, 2);
 	put_u64(&b, 0x1010);
@@ -155,7 +155,7 @@ Test(json, random_payloads_give_valid_lines)
 {
 	struct dp_fields fields = make_fields(
 	        (const char *const[]){"string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", "double:d:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct out o;
 	open_out(&o, &class, 1);
 	srand(6);
@@ -215,7 +215,7 @@ Test(json, system_calls_have_a_title_and_errors_by_name)
 	struct dp_field field = {
 	        .name = (char *)"retval", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .display = DP_DISPLAY_RESULT};
 	struct dp_fields fields = {&field, 1};
-	struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit", NULL};
+	struct dp_event_class class = {.name = "syscall_x_exit_2", .spec = "x", .fields = &fields, .title = "syscall:x:exit"};
 	struct out o;
 	struct dp_buf b = {0};
 	open_out(&o, &class, 1);
@@ -239,7 +239,7 @@ Test(json, system_calls_have_a_title_and_errors_by_name)
 Test(json, times_are_exact_across_seconds)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	const uint64_t ns[] = {0, 7, 999999999, 1000000000, 1000000001, 1999999999, 2000000000, 1000000001, 12345678901234567};
 	struct out o;

@@ -42,7 +42,7 @@ Test(text, line_of_every_kind_of_value)
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"reg:rax", "int:i:1", "uint8:u:1", "double:d:1", "pointer:p:1", "string:s:1",
 	                                          "bytes[2]:b:1", "int64:bad:1", NULL});
-	struct dp_event_class class = {"main_0x10", "main+0x10", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "main_0x10", .spec = "main+0x10", .fields = &fields};
 	struct dp_buf b = {0};
 	double d = 0.5;
 	put_u64(&b, 1 << 7);
@@ -74,7 +74,7 @@ Test(text, format_is_followed_with_each_value_in_its_own_width)
 	                                                            "string:s:1", "int64:bad:1", "reg:rax", NULL});
 	struct dp_printf_form form = {
 	        .format = (char *)"%5d|%-4x|%08llx|%.2f|%p|%8.3s|%s|100%%|%d", .n = 8, .field = {0, 1, 0, 2, 3, 4, 4, 5}};
-	struct dp_event_class class = {"p", "p", &fields, &form, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields, .form = &form};
 	struct dp_buf b = {0};
 	double d = 0.5;
 	put_u64(&b, 1 << 5);
@@ -100,7 +100,7 @@ Test(text, format_is_followed_with_each_value_in_its_own_width)
 Test(text, time_is_the_local_wall_clock)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	setenv("TZ", "XYZ-3:30", 1);
 	tzset();
@@ -117,7 +117,7 @@ Test(text, time_is_the_local_wall_clock)
 Test(text, process_is_named_once_there_are_several)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	struct out o;
 	open_out(&o, &class, 1, false);
@@ -172,7 +172,7 @@ Test(text, threads_and_classes_that_take_turns_keep_their_names)
 Test(text, a_new_second_shows_in_the_time)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	const int64_t midnight = INT64_C(1700006400) * NS; /* 2023-11-15 00:00:00 UTC */
 	const int64_t after[] = {-1, 0, NS - 1, NS, 0, 60 * NS + 7};
@@ -195,7 +195,7 @@ Test(text, a_new_second_shows_in_the_time)
 Test(text, messages_stand_between_the_events_that_they_came_between)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	struct out o;
 	open_out(&o, &class, 1, false);
@@ -216,7 +216,7 @@ Test(text, messages_stand_between_the_events_that_they_came_between)
 Test(text, fields_that_become_known_are_shown)
 {
 	struct dp_fields fields = {0};
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct dp_buf b = {0};
 	struct out o;
 	open_out(&o, &class, 1, false);
@@ -238,7 +238,7 @@ Test(text, fields_that_become_known_are_shown)
 static char *backtrace_of(struct dp_image *image, const uint64_t *pcs, uint8_t n)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"backtrace", "reg:al", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct dp_buf b = {0};
 	put_u8(&b, n);
 	for (uint8_t i = 0; i < n; i++)
@@ -294,7 +294,7 @@ Test(text, generated_code_is_named_by_the_map_and_guessed_frames_are_marked)
 Test(text, cut_strings_are_marked)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct dp_buf b = {0};
 	put_u64(&b, 0);
 	put_text(&b, "abcd...");
@@ -313,7 +313,7 @@ Test(text, cut_strings_are_marked)
 static char *limited(const char *first, const char *second)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"string[8]:s:1", "int:i:1", "string[8]:t:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct dp_buf b = {0};
 	struct out o;
 	for (size_t i = 0; i < 3; i += 2)
@@ -351,7 +351,7 @@ Test(text, a_string_has_no_more_characters_than_asked_for)
 Test(text, escape_codes_only_with_colour)
 {
 	struct dp_fields fields = make_fields((const char *const[]){"int:x:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	for (int color = 0; color < 2; color++) {
 		struct dp_buf b = {0};
 		put_u64(&b, 1);
@@ -373,7 +373,7 @@ Test(text, escape_codes_only_with_colour)
 Test(text, full_device_is_an_error)
 {
 	struct dp_fields none = {0};
-	struct dp_event_class class = {"p", "p", &none, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &none};
 	struct dp_buf empty = {0};
 	struct dp_writer *w = NULL;
 	FILE *full = fopen("/dev/full", "we");
@@ -394,7 +394,7 @@ Test(text, random_payloads_never_crash)
 {
 	struct dp_fields fields =
 	        make_fields((const char *const[]){"regs", "string[16]:s:1", "backtrace:3", "bytes[4]:b:1", "float:f:1", NULL});
-	struct dp_event_class class = {"p", "p", &fields, NULL, NULL, NULL};
+	struct dp_event_class class = {.name = "p", .spec = "p", .fields = &fields};
 	struct out o;
 	open_out(&o, &class, 1, true);
 	srand(5);
@@ -437,7 +437,7 @@ Test(text, system_calls_are_titled_and_errors_have_names)
 		struct dp_field field = {
 		        .name = (char *)"v", .type = DP_TYPE_INT, .size = 8, .source = DP_SRC_REG, .display = rows[i].display};
 		struct dp_fields fields = {&field, 1};
-		struct dp_event_class class = {"syscall_x_exit_2", "x", &fields, NULL, "syscall:x:exit", NULL};
+		struct dp_event_class class = {.name = "syscall_x_exit_2", .spec = "x", .fields = &fields, .title = "syscall:x:exit"};
 		struct dp_buf b = {0};
 		struct out o;
 		char line[96];

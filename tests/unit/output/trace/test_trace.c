@@ -25,7 +25,7 @@ static void set_up(void)
 	fields = make_fields((const char *const[]){"reg:rdi", "string:s:0x1000", "int:bad:0x10", "backtrace:4", NULL});
 	for (int i = 0; i < CLASSES; i++) {
 		snprintf(names[i], sizeof(names[i]), "p%d", i);
-		class[i] = (struct dp_event_class){names[i], "main", &fields, NULL, NULL, NULL};
+		class[i] = (struct dp_event_class){.name = names[i], .spec = "main", .fields = &fields};
 	}
 	dir = make_dir();
 	must(dp_ctf_writer_create(dir, class, CLASSES, &w));

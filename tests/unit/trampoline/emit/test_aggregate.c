@@ -297,6 +297,7 @@ static void begin_timed(void)
 	probe_init(&entry, NULL, NULL);
 	entry.req.pair = PAIR;
 	entry.req.enters = true;
+	entry.req.probe = DP_NO_PROBE;
 	probe_place(&entry, 4096, NULL);
 }
 

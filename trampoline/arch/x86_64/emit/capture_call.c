@@ -49,6 +49,7 @@ static struct dp_view make_view(const struct dp_view *stub)
 	v.rsp += STUB_BYTES;
 	v.flags += STUB_BYTES;
 	v.duration += v.duration ? STUB_BYTES : 0;
+	v.call += v.call ? STUB_BYTES : 0;
 	v.hits += v.hits ? STUB_BYTES : 0;
 	view_saved(&v, DP_RBX, 0);
 	for (unsigned i = 0; i < sizeof(clobbered); i++)

@@ -70,6 +70,8 @@ struct dp_view dp_frame_view(uint64_t rip, unsigned room)
 	struct dp_view v = dp_view_full(rip);
 	if (room & (DP_FRAME_COUNTED - 1))
 		v.duration = saved;
+	if ((room & (DP_FRAME_COUNTED - 1)) == DP_FRAME_CALLED)
+		v.call = saved + 8;
 	if (room & DP_FRAME_COUNTED)
 		v.hits = saved + 8 * (words - 1);
 	v.rsp += 8 * words;

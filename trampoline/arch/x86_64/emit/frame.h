@@ -11,8 +11,17 @@ void dp_frame_enter(struct dp_asm *a, bool flags);
 void dp_frame_leave(struct dp_asm *a, bool flags);
 /* To `leave` if one of the request's words is 0; the flags are in rax, or are not preserved. */
 void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_label leave);
-/* Words above the saved registers: a duration, and two for the agent's result; above them one for the number of hits. */
-enum dp_frame_room { DP_FRAME_PLAIN = 0, DP_FRAME_TIMED = 1, DP_FRAME_STACKED = 3, DP_FRAME_COUNTED = 8 /* or'ed in */ };
+/*
+ * Words above the saved registers: a duration; a call's number too; or a duration and two words for the agent's result. Above
+ * them one for the number of hits.
+ */
+enum dp_frame_room {
+	DP_FRAME_PLAIN = 0,
+	DP_FRAME_TIMED = 1,
+	DP_FRAME_CALLED = 2,
+	DP_FRAME_STACKED = 3,
+	DP_FRAME_COUNTED = 8 /* or'ed in */
+};
 #define DP_FRAME_OUT 40 /* with DP_FRAME_STACKED: the two words, from rsp */
 /* Frees rax, rcx, rdx, rsi: dp_frame_view() applies from here on. */
 void dp_frame_save(struct dp_asm *a, unsigned room);

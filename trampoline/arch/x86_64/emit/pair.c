@@ -48,6 +48,15 @@ void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp
 	dp_asm_mov_store(a, 8, DP_RCX, call);
 	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RAX, tsc);
 	dp_asm_jcc(a, DP_CC_NE, again);
+	if (view->call)
+		dp_asm_alu_store(a, DP_ALU_XOR, 8, DP_RAX, dp_rm_reg(DP_RCX));
+	dp_pair_number(a, view);
+}
+
+void dp_pair_number(struct dp_asm *a, const struct dp_view *view)
+{
+	if (view->call)
+		dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(view->base, view->call + view->pushed));
 }
 
 void dp_pair_ns(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt)
@@ -69,15 +78,24 @@ void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp
                    struct dp_label unpaired)
 {
 	const int64_t pairs = rt->answers.pairs;
+	const struct dp_rm kept = dp_rm_mem(view->base, view->duration + view->pushed);
 	if (req->goroutines) {
 		dp_pair_goroutine_leave(a, view, rt, req->pair, unpaired);
 		return;
 	}
 	emit_call(a, view, req->pair);
 	dp_asm_alu_store(a, DP_ALU_ADD, 8, DP_RSI, dp_rm_reg(DP_RDX));
+	if (view->call)
+		dp_asm_mov_store(a, 8, DP_RAX, kept);
 	dp_asm_alu_load(a, DP_ALU_SUB, 8, dp_rm_mem(DP_RDX, pairs + (int64_t)offsetof(struct dp_agg_pair, tsc)), DP_RAX);
 	dp_asm_alu_store(a, DP_ALU_CMP, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
 	dp_asm_jcc(a, DP_CC_NE, unpaired);
+	if (view->call) { /* the time that was noted: now less what has passed */
+		dp_asm_mov_load(a, 8, kept, DP_RSI);
+		dp_asm_alu_store(a, DP_ALU_SUB, 8, DP_RAX, dp_rm_reg(DP_RSI));
+		dp_asm_alu_store(a, DP_ALU_XOR, 8, DP_RSI, dp_rm_reg(DP_RCX));
+	}
+	dp_pair_number(a, view);
 	dp_asm_mov_const(a, 0, DP_RCX);
 	dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(DP_RDX, pairs));
 	dp_pair_ns(a, view, rt);

@@ -8,15 +8,24 @@
 
 /* Time stamp into rax; changes rdx. */
 void dp_pair_now(struct dp_asm *a);
-/* With the thread's block in rsi, which goroutines do not need: notes the start of a call. Changes rax, rcx, rdx, rsi and flags.
+/*
+ * With the thread's block in rsi, which goroutines do not need: notes the start of a call, and stores its number at view->call
+ * (0: not stored). Changes rax, rcx, rdx, rsi and flags.
  */
 void dp_pair_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req);
 /*
  * With the block in rsi, as above, and dp_pair_now() in rax: the duration in ns into rax and to view->duration (0: not stored),
- * and drops the entry. To `unpaired` if there is no entry. Changes rax, rcx, rdx and flags.
+ * and drops the entry. To `unpaired` if there is no entry. With view->call, the call's number goes there. Changes rax, rcx, rdx,
+ * flags, and with view->call rsi.
  */
 void dp_pair_leave(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, const struct dp_request *req,
                    struct dp_label unpaired);
+/*
+ * Stores a call's number, which is in rcx, at view->call, if there is room for it: its identity xor the time at which it was
+ * noted. Both differ between the calls of one thread, and the identities of threads differ in bits that times change once in
+ * minutes.
+ */
+void dp_pair_number(struct dp_asm *a, const struct dp_view *view);
 /* Ticks in rax to ns, into rax and to view->duration. Changes rcx, rdx and flags. */
 void dp_pair_ns(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt);
 

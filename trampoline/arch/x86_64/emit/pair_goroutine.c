@@ -78,6 +78,8 @@ static void emit_call(struct dp_asm *a, const struct dp_view *view, const struct
 void dp_pair_goroutine_enter(struct dp_asm *a, const struct dp_view *view, const struct dp_runtime *rt, uint16_t pair)
 {
 	struct dp_label none = dp_asm_label(a);
+	dp_asm_mov_const(a, 0, DP_RCX);
+	dp_pair_number(a, view);
 	emit_goroutine(a, rt, none);
 	emit_call(a, view, rt, pair);
 	dp_asm_mov_store(a, 8, DP_RDX, dp_rm_reg(DP_RSI));
@@ -85,6 +87,7 @@ void dp_pair_goroutine_enter(struct dp_asm *a, const struct dp_view *view, const
 	dp_asm_mov_store(a, 8, DP_RAX, dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, tsc)));
 	dp_asm_alu_store(a, DP_ALU_XOR, 8, DP_RAX, dp_rm_reg(DP_RCX));
 	dp_asm_mov_store(a, 8, DP_RCX, dp_rm_mem(DP_RSI, offsetof(struct dp_agg_pair, call)));
+	dp_pair_number(a, view);
 	dp_asm_bind(a, none);
 }
 
@@ -99,6 +102,7 @@ void dp_pair_goroutine_leave(struct dp_asm *a, const struct dp_view *view, const
 	dp_asm_alu_load(a, DP_ALU_XOR, 8, tsc, DP_RCX);
 	dp_asm_alu_load(a, DP_ALU_CMP, 8, call, DP_RCX);
 	dp_asm_jcc(a, DP_CC_NE, unpaired);
+	dp_pair_number(a, view);
 	dp_asm_mov_const(a, 0, DP_RCX);
 	dp_asm_mov_store(a, 8, DP_RCX, call);
 	dp_pair_ns(a, view, rt);

@@ -46,6 +46,7 @@ struct stub {
 	struct dp_exits exits; /* of the condition */
 	struct dp_label desc, slow, have, body, restore, unwind, leave;
 	bool timed;    /* the hit needs the duration of the call */
+	bool enters;   /* the hit is the call's entry */
 	bool counted;  /* it needs the number of hits */
 	unsigned room; /* enum dp_frame_room */
 	struct dp_label find, known, unpaired;
@@ -241,17 +242,29 @@ static void emit_unpaired(struct stub *s)
 	dp_asm_jmp(&s->a, s->unwind);
 }
 
-/* The duration into the frame and into rax. */
-static void emit_duration(struct stub *s, const struct dp_view *view)
+static void emit_block(struct stub *s)
 {
 	struct dp_asm *a = &s->a;
-	dp_pair_now(a);
 	if (!s->req->goroutines && s->rt->identity == DP_ID_SELF)
 		dp_agg_block(a, s->rt, s->find);
 	else if (!s->req->goroutines)
 		dp_asm_jmp(a, s->find);
 	dp_asm_bind(a, s->known);
-	dp_pair_leave(a, view, s->rt, s->req, s->unpaired);
+}
+
+/* The duration into the frame and into rax. */
+static void emit_duration(struct stub *s, const struct dp_view *view)
+{
+	dp_pair_now(&s->a);
+	emit_block(s);
+	dp_pair_leave(&s->a, view, s->rt, s->req, s->unpaired);
+}
+
+/* Only a call whose entry is recorded is a pair, so this comes after the condition. */
+static void emit_number(struct stub *s, const struct dp_view *view)
+{
+	emit_block(s);
+	dp_pair_enter(&s->a, view, s->rt, s->req);
 }
 
 /* Saves all registers at once: condition and fields find duration and number in that frame. */
@@ -271,6 +284,8 @@ static void emit_framed(struct stub *s)
 	}
 	if (s->req->when)
 		dp_expr_jump(&c, s->req->when, false, s->unwind);
+	if (s->enters)
+		emit_number(s, &c.view);
 	emit_body(s);
 	dp_asm_bind(a, s->restore);
 	dp_asm_bind(a, s->unwind);
@@ -287,7 +302,7 @@ static void emit_out_of_line(struct stub *s)
 	if (!s->req->hook)
 		dp_capture_put_aside(&s->capture);
 	emit_undecided(s);
-	if (s->timed)
+	if (s->timed || (s->enters && !s->req->goroutines))
 		emit_unpaired(s);
 	if (s->plain || s->room)
 		return;
@@ -369,12 +384,12 @@ static void init_capture(struct stub *s)
 		s->capture.rt.backtrace = s->rt->apart;
 }
 
-static bool is_counted(const struct dp_request *req)
+static bool asks_for(const struct dp_request *req, enum dp_fact fact)
 {
-	bool asks = !req->hook && dp_expr_asks_for(req->when, DP_FACT_HITS);
+	bool asks = !req->hook && dp_expr_asks_for(req->when, fact);
 	for (size_t i = 0; !req->hook && !asks && i < req->fields->n; i++)
-		asks = dp_expr_asks_for(req->fields->field[i].expr, DP_FACT_HITS) ||
-		       dp_expr_asks_for(req->fields->field[i].count, DP_FACT_HITS);
+		asks = dp_expr_asks_for(req->fields->field[i].expr, fact) ||
+		       dp_expr_asks_for(req->fields->field[i].count, fact);
 	return asks;
 }
 
@@ -392,9 +407,13 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 	s->find = dp_asm_label(&s->a);
 	s->known = dp_asm_label(&s->a);
 	s->unpaired = dp_asm_label(&s->a);
-	s->timed = s->req->pair;
-	s->counted = s->req->hits && is_counted(s->req);
-	s->room = (s->timed ? DP_FRAME_TIMED : DP_FRAME_PLAIN) | (s->counted ? DP_FRAME_COUNTED : 0u);
+	s->enters = s->req->pair && s->req->enters;
+	s->timed = s->req->pair && !s->enters;
+	s->counted = s->req->hits && asks_for(s->req, DP_FACT_HITS);
+	s->room = (!s->req->pair                                 ? DP_FRAME_PLAIN
+	           : s->enters || asks_for(s->req, DP_FACT_CALL) ? DP_FRAME_CALLED
+	                                                         : DP_FRAME_TIMED) |
+	          (s->counted ? DP_FRAME_COUNTED : 0u);
 	init_condition(s);
 	if (!s->req->hook)
 		init_capture(s);
@@ -429,7 +448,7 @@ struct dp_error *dp_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_r
 		return dp_syscall_stub_emit(out, at, req, &ret->entry);
 	if (at % 16)
 		return dp_error(DP_TAG_INTERNAL, "stub at 0x%llx is not aligned", (unsigned long long)at);
-	if (req->answer || req->enters)
+	if (req->answer || (req->enters && req->probe == DP_NO_PROBE))
 		return dp_agg_stub_emit(out, at, rt, req, ret);
 	if (!req->hook && dp_capture_reserve(req->fields) > DP_RECORD_MAX)
 		return dp_error(DP_TAG_SYNTAX,

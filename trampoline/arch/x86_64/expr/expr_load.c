@@ -177,6 +177,9 @@ void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact)
 	case DP_FACT_DURATION:
 		emit_kept(c, c->view.duration);
 		break;
+	case DP_FACT_CALL:
+		emit_kept(c, c->view.call);
+		break;
 	case DP_FACT_HITS:
 		emit_kept(c, c->view.hits);
 		break;

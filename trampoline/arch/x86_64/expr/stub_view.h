@@ -17,6 +17,7 @@ struct dp_view {
 	int32_t flags; /* result of lahf and seto, as one word: OF in byte 0, the low byte of rflags in byte 1 */
 	uint64_t rip;
 	int32_t duration; /* a word: ns since the call's entry (pair.h); 0: unknown */
+	int32_t call;     /* a word: the call's number (pair.h); 0: unknown */
 	int32_t hits;     /* a word: the number of this hit (frame.h); 0: unknown */
 };
 
