@@ -253,7 +253,9 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 	if (t->in_line && dp_call_pairs_shows(dp_call_stream_pairs(t->calls), (unsigned)(t->class - t->base.classes), field))
 		return;
 	dp_pieces_put(t->piece, i, b);
-	if (v->unreadable)
+	if (t->class->is_call && field->source == DP_SRC_NONE && !strcmp(field->name, "retval"))
+		dp_put_str(b, "?"); /* a note has said why (session_scope.c) */
+	else if (v->unreadable)
 		put_none(t, b, field);
 	else if (is_took(t, field, v))
 		put_took(b, v->u);

@@ -283,7 +283,7 @@ class Cookbook(Pages):
 
     def test_calls(self):
         a = self.ask("calls")
-        self.assertEqual(len(re.findall(r"\] handle_request\(.*\) = .* <[\d.]+(?:ns|us|ms|s)>$", a.out, re.M)), 3, a.out)
+        self.assertEqual(len(re.findall(r"\] parse\(.+\) = \S+ <[\d.]+(?:ns|us|ms|s)>$", a.out, re.M)), 3, a.out)
 
     def test_results(self):
         """Every tenth order is refused; the others return -1, 0, 1 in turn."""

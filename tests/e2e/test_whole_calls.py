@@ -50,6 +50,8 @@ class WholeCalls(Case):
     def test_tail_calls(self):
         _, calls = self.calls("tail", "-t", "duration")
         self.assertEqual(sorted(f["x"] for _, f in calls), sorted(list(range(ROUNDS)) * THREADS))
+        p = harness.tool("-n", 3, "--return", "tail", "-t", "args", "-t", "retval", "--", harness.target_path("whole"), ROUNDS, status=0)
+        self.assertEqual(re.findall(r"\] (tail\(x=\d\) = .*)$", p.stderr, re.M), [f"tail(x={i}) = ?" for i in range(3)])
         _, calls = self.calls("last")
         self.assertEqual({f["retval"] - f["x"] for _, f in calls}, {-1})
         self.assertEqual(len(calls), ROUNDS * THREADS)
