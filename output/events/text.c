@@ -230,7 +230,7 @@ static bool is_took(const struct text *t, const struct dp_field *field, const st
 static void put_took(struct dp_buf *b, uint64_t ns)
 {
 	dp_put_str(b, "<");
-	dp_put_ns(b, ns);
+	dp_put_duration(b, ns);
 	dp_put_str(b, ">");
 }
 

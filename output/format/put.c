@@ -94,23 +94,6 @@ void dp_put_hex(struct dp_buf *b, uint64_t v)
 	dp_buf_wrote(b, at + 18 - zeros);
 }
 
-void dp_put_ns(struct dp_buf *b, uint64_t ns)
-{
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	unsigned unit = 0;
-	uint64_t whole = ns, tenths = 0;
-	for (; whole >= 1000 && unit < 3; unit++) {
-		tenths = whole % 1000 / 100;
-		whole /= 1000;
-	}
-	dp_put_dec(b, whole);
-	if (unit) {
-		dp_put_str(b, ".");
-		dp_put_dec(b, tenths);
-	}
-	dp_put_str(b, units[unit]);
-}
-
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n)
 {
 	uint8_t *at = n ? dp_buf_room(b, 2 * n) : NULL;

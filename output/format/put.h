@@ -14,7 +14,6 @@ void dp_put_dec(struct dp_buf *b, uint64_t v);
 void dp_put_signed(struct dp_buf *b, int64_t v);
 /* Nine digits of a number below a second. */
 void dp_format_nanoseconds(uint8_t to[9], uint32_t v);
-void dp_put_ns(struct dp_buf *b, uint64_t ns); /* a duration with its unit: 12.3us */
 void dp_put_hex(struct dp_buf *b, uint64_t v); /* with 0x */
 void dp_put_hexdump(struct dp_buf *b, const uint8_t *bytes, size_t n);
 /* The shortest decimal that reads back as the same value; or "nan", "inf", "-inf". `size`: 4 for float, 8 for double. */
