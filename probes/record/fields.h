@@ -94,7 +94,7 @@ struct dp_fields {
  * the first field of both.
  */
 #define DP_NAME_CALL        "dynprobe_call"
-#define DP_CONTEXT_CALL     DP_NAME_CALL "=$" DP_NAME_CALL
+#define DP_CONTEXT_WHOLE    DP_NAME_CALL "=$" DP_NAME_CALL
 #define DP_CONTEXT_SNAPSHOT "$snapshot" /* internal: the context of --snapshot */
 struct dp_error *dp_fields_add(struct dp_fields *fields, const char *context) DP_MUST_CHECK;
 void dp_fields_fini(struct dp_fields *fields);

@@ -37,7 +37,7 @@ static struct dp_error *split_contexts(struct dp_typed *t)
 {
 	char **context = calloc(t->ncontexts + 2, sizeof(*context));
 	size_t n = 0;
-	if (!context || !(context[n++] = strdup(DP_CONTEXT_CALL))) {
+	if (!context || !(context[n++] = strdup(DP_CONTEXT_WHOLE))) {
 		free(context);
 		return dp_error_nomem();
 	}
