@@ -12,6 +12,7 @@
 #include "pmodules/host/host.h"
 #include "pmodules/host/rerun.h"
 #include "pmodules/load/load.h"
+#include "pmodules/load/ready.h"
 #include "pmodules/model/snapshot.h"
 
 #endif

@@ -33,6 +33,8 @@ static struct dp_error *show(const struct dp_options *o)
 	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
 	struct dp_pager pager = {0};
+	if (o->format != DP_FORMAT_JSON) /* which is the file as it is */
+		dp_ready_run(s);
 	if (!o->no_pager)
 		dp_pager_begin(&pager);
 	struct dp_error *err = o->format == DP_FORMAT_JSON ? dp_snapshot_json(s, stdout) : dp_show_snapshot(s, &how, stdout);

@@ -228,7 +228,9 @@ static void put_kernel(struct dp_shower *x, const struct dp_snap_thread *t)
 		dp_show_put(x, t->syscall_text);
 		dp_put_str(&x->b, "\n");
 	}
-	for (unsigned i = 0; k && !x->o->quiet; k = k->next, i++) {
+	const bool folded = dp_show_folds(x);
+	x->folded |= folded && k;
+	for (unsigned i = 0; k && !x->o->quiet && !folded; k = k->next, i++) {
 		dp_buf_printf(&x->b, "k%-3u", i);
 		dp_show_put(x, k->symbol);
 		dp_put_str(&x->b, " [kernel]\n");

@@ -11,7 +11,8 @@
 -- A spin lock is waited for without a system call; its owner is not recorded.
 -- In a container the owner's tid is one of the container's pid namespace; then only the lock is named.
 --
--- Classifier `deadlock`; attributes deadlock.waiting, deadlock.rings, deadlock.conditions, deadlock.spinning.
+-- Classifier `deadlock`; attributes deadlock.waiting, deadlock.rings, deadlock.conditions, deadlock.spinning, and for each cycle
+-- deadlock.cycle.1, ...: a JSON array of its threads, each of which waits for the next one.
 
 local FUTEX, RESTART, TID, DIED = 202, 219, 0x3fffffff, 0x40000000
 local ROBUST_OR_INHERIT, KINDS = 0x30, 0x3ff
@@ -110,14 +111,25 @@ local function ring_of(tid)
 	return at == tid and #ring > 0 and ring or nil
 end
 
-local function report_ring(bt, threads, ring)
-	local parts = {}
+local function quoted(text)
+	return '"' .. (text:gsub('[%c"\\]', function(c) return string.format("\\u%04x", c:byte()) end)) .. '"'
+end
+
+local function in_json(w)
+	local lock = w.lock and pmodule.address_symbol(w.lock) or string.format("0x%x", w.lock or 0)
+	return string.format('{"tid": %d, "name": %s, "what": %s, "lock": %s}', w.thread:tid(), quoted(w.thread:name() or ""), quoted(w.what), quoted(lock))
+end
+
+local function report_ring(bt, threads, ring, number)
+	local parts, members = {}, {}
 	for _, tid in ipairs(ring) do
 		local w = waits[tid]
+		members[#members + 1] = in_json(w)
 		parts[#parts + 1] = string.format("thread %s waits for %s, %s", thread_name(w.thread), lock_name(w), holder_name(threads, w))
 		w.thread:annotate(pmodule.annotation.critical, "deadlock: waits for %s, %s", lock_name(w), holder_name(threads, w))
 	end
 	bt:annotate(pmodule.annotation.critical, "deadlock: " .. table.concat(parts, "; "))
+	bt:add_kv_string("deadlock.cycle." .. number, "[" .. table.concat(members, ", ") .. "]")
 end
 
 -- These waits end when the owner releases the lock; if the owner is gone, it never will.
@@ -148,7 +160,7 @@ local function report(bt)
 		local ring = ring_of(tid)
 		if ring and math.min(table.unpack(ring)) == tid then
 			rings = rings + 1
-			report_ring(bt, threads, ring)
+			report_ring(bt, threads, ring, rings)
 		elseif not ring then
 			report_wait(threads, waits[tid])
 		end

@@ -6,6 +6,7 @@ import re
 import stat
 import subprocess
 
+import binutils
 import browser
 import harness
 
@@ -109,6 +110,57 @@ class Report(harness.Case):
         self.assertEqual(b.run("document.querySelectorAll('#frames .row[aria-selected=true]').length"), 1)
         # the work of a step does not grow with the number of values: only one thread's frames and one frame's values are drawn
         self.assertLess(b.run("document.querySelectorAll('*').length"), 5000)
+
+    def test_a_deadlock_is_drawn_without_being_asked_for(self):
+        t = self.target("ailing", "deadlock")
+        shot, page = self.path("d.dps"), self.path("d.html")
+        harness.tool("snapshot", t.pid, "-o", shot, status=0)
+        self.assertNotIn("deadlock", harness.shown(shot).get("classifiers", []), "the file has no results of the module")
+        self.assertRegex(harness.tool("show", "--brief", shot, status=0).stdout, r"! critical: deadlock: thread (\d+) .* waits for mutex lock_[ab]")
+        self.report(shot, "-o", page)
+        b = self.browse(page)
+        self.assertFalse(b.run("document.getElementById('verdict').hidden"))
+        self.assertEqual(b.run("document.querySelectorAll('#verdict svg.cycle rect').length"), 2)
+        self.assertEqual(set(b.run("[...document.querySelectorAll('#verdict .lock title')].map((x) => x.textContent)")), {"mutex lock_a", "mutex lock_b"})
+        self.assertIn("2 threads wait for each other", b.run("document.getElementById('verdict').textContent"))
+        first, second = b.run("[...document.querySelectorAll('#verdict g[tabindex]')].map((x) => x.getAttribute('aria-label').split(' ')[1])")
+        b.run("document.querySelectorAll('#verdict g[tabindex]')[1].dispatchEvent(new MouseEvent('click', { bubbles: true }))")
+        self.until(b, f"location.hash.startsWith('#t={second}&')")
+        self.assertNotEqual(first, second)
+        for scheme in "light", "dark":
+            b.scheme(scheme)
+            self.assertEqual(b.run(browser.TOO_PALE), [], scheme)
+        self.assertEqual(b.errors, [])
+
+    def test_a_crash_opens_on_the_code_of_the_program(self):
+        core = binutils.core_of_crash(self.path("core"), harness.compiled(self.path("strings"), "gcc", "-g", "-O0", "-fno-builtin", text="""
+            #include <string.h>
+            static unsigned long measure(const char *s) { return strlen(s) + 1; }
+            int main(void) { return (int)measure(0); }"""))
+        shot, page = self.path("c.dps"), self.path("c.html")
+        harness.tool("snapshot", "--core", core, self.path("strings"), "-o", shot, status=0)
+        self.report(shot, "-o", page)
+        b = self.browse(page)
+        self.assertRegex(b.run("document.getElementById('why').textContent"), r"a null pointer.*in \S*strlen\S*.*, called by measure at ")
+        self.assertEqual(b.run("document.querySelector('#body h2.symbol span').textContent"), "measure")
+        self.assertTrue(b.run("document.getElementById('verdict').hidden"), "nothing else is known")
+
+    def test_a_module_cannot_draw_what_it_wants(self):
+        module = self.written("odd.lua", """pmodule.define { id = "odd", load = function()
+            pmodule.register(pmodule.event.postattach, function(bt)
+                bt:add_kv_string("deadlock.cycle.1", '[{"tid": "<b>", "name": 1}]')
+                bt:add_kv_string("deadlock.cycle.2", '[{"tid": 1, "name": "<img src=x onerror=window.broken=1>", "what": "a", "lock": "b"}]')
+                bt:annotate(pmodule.annotation.warning, "<img src=x onerror=window.broken=1>")
+            end) end }""")
+        t = self.target("crowd", 1, 1, 1)
+        shot, page = self.path("o.dps"), self.path("o.html")
+        harness.tool("snapshot", t.pid, "-o", shot, "--module-load", module, status=0)
+        self.report(shot, "-o", page)
+        b = self.browse(page)
+        self.assertEqual(b.run("document.querySelectorAll('#verdict svg').length"), 1)
+        self.assertIn("onerror", b.run("document.getElementById('verdict').textContent"))
+        self.assertIsNone(b.run("window.broken"))
+        self.assertEqual(b.errors, [])
 
     def test_the_keyboard_walks_frames_and_opens_values(self):
         page, data = self.crowd(3, 8)

@@ -33,6 +33,7 @@ static struct dp_error *report_snapshot(const struct dp_options *o, FILE *to)
 		return dp_error(DP_TAG_USAGE, "--when, --last, --from and --to are for recorded traces, and %s is none",
 		                o->name[0]);
 	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
+	dp_ready_run(s);
 	struct dp_error *err = dp_report_html(s, to);
 	dp_snapshot_destroy(s);
 	return err;
