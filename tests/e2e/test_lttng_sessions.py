@@ -21,6 +21,7 @@ from harness import wait_until
 
 DRIVER = harness.target_path("lttng_ctl_driver")
 SHORT = 700  # ms that a daemon gets in tests where it does not answer
+ANSWERS = 2500  # ms where it answers first, also on a busy machine
 PATIENCE = 20  # s after which a command that should have given up after SHORT counts as hung
 
 
@@ -384,7 +385,7 @@ class Ill(SessionCase):
     def test_hung_in_between(self):
         daemon = self.sessiond()
         for verb in (["enable", "foo"], ["disable", "foo"], ["context", "vpid"], ["start"], ["destroy"]):
-            p = self.start_driver("--timeout", SHORT, "open", "wait", *verb)
+            p = self.start_driver("--timeout", ANSWERS, "open", "wait", *verb)
             self.await_waiting(p)
             daemon.freeze()
             self.go(p)
@@ -393,7 +394,7 @@ class Ill(SessionCase):
             self.assertEqual(p.returncode, 1, out)
             self.assertIn("it is stopped", out)
             self.lttng("list")
-        p = self.start_driver("--timeout", SHORT, "open", "wait", "listed", os.getpid(), "foo", SHORT)
+        p = self.start_driver("--timeout", ANSWERS, "open", "wait", "listed", os.getpid(), "foo", SHORT)
         self.await_waiting(p)
         daemon.freeze()
         self.go(p)
