@@ -17,7 +17,7 @@ class Attach(Case):
         """The dead tool's child keeps the lock's descriptor for a moment longer."""
         t = self.target("spin", 0, 500)
         script = (f"import fcntl, os, time\nf = open('/proc/{t.pid}/personality')\nfcntl.flock(f, fcntl.LOCK_EX)\n"
-                  "if os.fork(): os._exit(0)\nprint('held', flush=True)\ntime.sleep(0.7)\n")
+                  "if os.fork(): os._exit(0)\nprint('held', flush=True)\ntime.sleep(0.3)\nos._exit(0)\n")
         child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         self.addCleanup(child.stdout.close)
         self.assertEqual(child.stdout.readline(), "held\n")

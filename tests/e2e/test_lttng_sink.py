@@ -207,14 +207,15 @@ class Guest(Sink):
         self.assertEqual(h("one foo"), "registered")
         self.wait_listed(h.pid, "dynprobe:foo")
         self.session("all", channel=["--subbuf-size=1M", "--num-subbuf=8"])
-        h.process.stdin.write("storm 8000\n")
+        h.process.stdin.write("storm 60000\n")
         for i in range(4):
             name = f"s{i}"
             self.session(name, ["dynprobe:*", "--filter", "value == 3"], channel=["--buffers-pid"] if i % 2 else [])
             self.lttng("stop", name)
             self.lttng("start", name)
             self.assertEqual({e.fields["value"] for e in self.last_events(name)}, {3})
-        self.assertRegex(h.process.stdout.readline(), r"^hit [1-9]\d+$")
+        self.assertRegex(h("lost"), r"^hit [1-9]\d+$")
+        self.assertRegex(h.process.stdout.readline(), r"^lost ")
         self.assertEqual({e.fields["value"] for e in self.last_events("all")}, {1, 2, 3})
         self.assertEqual(h.end(), (0, ""))
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -247,7 +248,13 @@ static void *storm_thread(void *index)
 	return NULL;
 }
 
-/* Threads hit, other threads start and end, and a signal handler hits in between. */
+static bool is_called(void)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	return poll(&input, 1, 0) > 0;
+}
+
+/* Threads hit, other threads start and end, and a signal handler hits in between; until the next command comes. */
 static void storm(unsigned milliseconds)
 {
 	pthread_t threads[4];
@@ -257,7 +264,7 @@ static void storm(unsigned milliseconds)
 	for (uintptr_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, storm_thread, (void *)i);
 	setitimer(ITIMER_REAL, &every_ms, NULL);
-	for (unsigned i = 0; i < milliseconds; i++)
+	for (unsigned i = 0; i < milliseconds && !is_called(); i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	storming = false;
 	for (int i = 0; i < 4; i++)
