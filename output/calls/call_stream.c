@@ -34,8 +34,7 @@ struct dp_call_pairs *dp_call_stream_pairs(struct dp_call_stream *c)
 	return c->pairs;
 }
 
-/* ---- lines
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------------------------------- */
 
 void dp_put_call_shown(struct dp_buf *b, const struct dp_call_shown *s, const char *color, const char *reset)
 {
@@ -77,8 +76,7 @@ static void show_last(struct dp_call_stream *c, const struct dp_event *e, const 
 	c->show(&(struct dp_call_shown){.at = e, .rest = e, .line = {.entry = seen, .nr = seen->nr}}, c->data);
 }
 
-/* ---- events
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------- */
 
 static void on_entry(struct dp_call_stream *c, const struct dp_event *e)
 {
@@ -93,8 +91,8 @@ static void on_entry(struct dp_call_stream *c, const struct dp_event *e)
 		dp_call_pairs_hold(c->pairs, e, seen.nr);
 }
 
-static void show_pair(struct dp_call_stream *c, const struct dp_event *e, const struct dp_call_seen *exit, const struct dp_held_call *h,
-                      const struct dp_call_seen *entry)
+static void show_pair(struct dp_call_stream *c, const struct dp_event *e, const struct dp_call_seen *exit,
+                      const struct dp_held_call *h, const struct dp_call_seen *entry)
 {
 	const struct dp_call_shown s = {
 	        .at = h->shown ? e : &h->e,

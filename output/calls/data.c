@@ -50,8 +50,7 @@ static uint64_t load(const uint8_t *bytes, size_t size, bool is_signed)
 	return is_signed && size == 2 ? (uint64_t)(int64_t)(int16_t)v : v;
 }
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------------------------------- */
 
 static void put_octal(struct dp_buf *b, uint64_t v)
 {
@@ -215,8 +214,7 @@ bool dp_put_call_meaning(struct dp_buf *b, const struct dp_call_word *means, uin
 	return names && dp_put_call_names(b, names, v);
 }
 
-/* ---- memory
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 static bool put_struct(struct dp_buf *b, const struct dp_call_word *name, const uint8_t *bytes, size_t n);
 

@@ -46,5 +46,8 @@
 #ifndef SA_RESTORER
 #define SA_RESTORER 0x04000000
 #endif
+/* libc's is 0, because programs of 64 bits need not ask for it; the kernel says it. */
+#undef O_LARGEFILE
+#define O_LARGEFILE 0100000
 
 #endif

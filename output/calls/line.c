@@ -3,6 +3,7 @@
 
 #include "base/duration.h"
 #include "output/calls/data.h"
+#include "output/calls/names.h"
 #include "output/format/put.h"
 
 #include <stdlib.h>
@@ -10,8 +11,7 @@
 
 enum { ERRORS = 4095 };
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------------------------------- */
 
 static const struct dp_call_seen *either(const struct dp_call_line *l, unsigned i)
 {
@@ -48,8 +48,16 @@ static bool exists(const struct dp_call_line *l, const struct dp_call_arg *args,
 	return arg->only.text[len] == '&' ? v & bits : bits >> (v & 63) & 1;
 }
 
-/* ---- arguments
- * ----------------------------------------------------------------------------------------------------------------- */
+/* What describes the argument in this call; false: it has none. */
+static bool choose(const struct dp_call_line *l, const struct dp_call_arg *args, int n, struct dp_call_arg *arg)
+{
+	while (!exists(l, args, n, arg))
+		if (!dp_call_otherwise(arg, arg))
+			return false;
+	return true;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------------- */
 
 static void put_number(struct dp_buf *b, const struct dp_call_arg *arg, uint64_t v)
 {
@@ -132,7 +140,7 @@ void dp_put_call_args(struct dp_buf *b, const struct dp_call_line *line, unsigne
 	if (n == DP_CALL_ANY && !from)
 		put_words(b, line);
 	for (unsigned i = from; n > 0 && i < (unsigned)n && i < to; i++) {
-		if (!exists(line, args, n, &args[i]))
+		if (!choose(line, args, n, &args[i]))
 			continue;
 		dp_put_str(b, i > from ? ", " : "");
 		put_arg(b, line, args, n, i);
@@ -155,8 +163,7 @@ void dp_put_call_name(struct dp_buf *b, const struct dp_call_line *line)
 	dp_put_str(b, line->nr == DP_CALL_ANY ? "syscall" : dp_call_format((uint64_t)line->nr, number, sizeof(number)));
 }
 
-/* ---- results
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------- */
 
 const char *dp_call_error(const struct dp_call_seen *exit)
 {
@@ -164,10 +171,23 @@ const char *dp_call_error(const struct dp_call_seen *exit)
 	return failed(&line) ? strerrorname_np((int)-exit->result) : NULL;
 }
 
+/* 0x8001 (flags O_WRONLY|O_LARGEFILE) */
+static bool put_flags(struct dp_buf *b, const struct dp_call_arg *how, uint64_t v)
+{
+	if (how->kind != DP_CALL_HEX32 || !v || !dp_call_names_find(how->means.text, how->means.len))
+		return false;
+	dp_put_hex(b, v);
+	dp_put_str(b, " (flags ");
+	dp_put_call_meaning(b, &how->means, v);
+	dp_put_str(b, ")");
+	return true;
+}
+
 void dp_put_call_result(struct dp_buf *b, const struct dp_call_line *line)
 {
-	struct dp_call_arg how;
+	struct dp_call_arg how, args[DP_CALL_ARGS];
 	const struct dp_call_seen *exit = line->exit;
+	const int n = dp_call_args(line->nr, args);
 	if (!exit || !exit->has_result) {
 		dp_put_str(b, " = ?");
 		return;
@@ -176,9 +196,9 @@ void dp_put_call_result(struct dp_buf *b, const struct dp_call_line *line)
 	dp_put_str(b, " = ");
 	if (error)
 		dp_buf_printf(b, "-1 %s (%s)", error, text ? text : "?");
-	else if (failed(line) || !dp_call_result(line->nr, &how))
+	else if (failed(line) || !dp_call_result(line->nr, &how) || !choose(line, args, n, &how))
 		dp_put_signed(b, exit->result);
-	else
+	else if (!put_flags(b, &how, (uint64_t)exit->result))
 		put_number(b, &how, (uint64_t)exit->result);
 }
 

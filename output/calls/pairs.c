@@ -62,8 +62,7 @@ struct dp_call_pairs *dp_call_pairs_destroy(struct dp_call_pairs *p)
 	return NULL;
 }
 
-/* ---- classes
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------------------------------- */
 
 void dp_call_pairs_renew(struct dp_call_pairs *p, unsigned i)
 {
@@ -107,8 +106,7 @@ void dp_call_pairs_see(struct dp_call_pairs *p, const struct dp_event *e, struct
 	dp_call_see(&p->classes[e->probe], &p->roles[e->probe], &p->decoder[e->probe], e, ret);
 }
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------------------- */
 
 static struct call_thread *find(struct dp_call_pairs *p, const struct dp_event *e)
 {

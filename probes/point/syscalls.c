@@ -131,7 +131,13 @@ static bool take_arg(const char **at, struct dp_call_arg *ret)
 	*at += len + 2;
 	take_meaning(at, ret);
 	*at += **at == ' ';
+	ret->rest = *at;
 	return true;
+}
+
+static bool same_name(const struct dp_call_arg *a, const struct dp_call_arg *b)
+{
+	return a->len == b->len && !memcmp(a->name, b->name, a->len);
 }
 
 static bool is_result(const struct dp_call_arg *arg)
@@ -146,9 +152,20 @@ int dp_call_args(int32_t nr, struct dp_call_arg ret[DP_CALL_ARGS])
 	int n = 0;
 	if (!at)
 		return DP_CALL_ANY;
-	while (n < (int)DP_CALL_ARGS && take_arg(&at, &one) && !is_result(&one))
-		ret[n++] = one;
+	while (take_arg(&at, &one) && !is_result(&one))
+		if (!n || !same_name(&one, &ret[n - 1]))
+			ret[n++] = one;
 	return n;
+}
+
+bool dp_call_otherwise(const struct dp_call_arg *arg, struct dp_call_arg *ret)
+{
+	const char *at = arg->rest;
+	struct dp_call_arg other;
+	if (!take_arg(&at, &other) || !same_name(arg, &other))
+		return false;
+	*ret = other;
+	return true;
 }
 
 bool dp_call_result(int32_t nr, struct dp_call_arg *ret)

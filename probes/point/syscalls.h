@@ -33,6 +33,7 @@ struct dp_call_arg {
 	bool in, out;              /* the program passes that memory, the kernel fills it in */
 	struct dp_call_word count; /* how many elements: an argument, "ret", or a number */
 	struct dp_call_word only;  /* the condition for its existence, or len 0 */
+	const char *rest;          /* of the description */
 };
 struct dp_call_data { /* what arguments point to */
 	const char *name;
@@ -50,6 +51,8 @@ int32_t dp_call_find(const char *name);
 int dp_call_args(int32_t nr, struct dp_call_arg ret[DP_CALL_ARGS]);
 /* How to show the result, if it is no decimal number; else false. */
 bool dp_call_result(int32_t nr, struct dp_call_arg *ret);
+/* The same argument or result as it is where the condition does not hold; false: it does not exist then. */
+bool dp_call_otherwise(const struct dp_call_arg *arg, struct dp_call_arg *ret);
 /* What is in the memory that the argument points to; NULL: not known. */
 const struct dp_call_data *dp_call_data(const struct dp_call_arg *arg);
 /* How many bytes of it are recorded; 0: it is not known. */

@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +20,7 @@
 
 #define NAMES_SIZE 64
 
-/* ---- events
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------------------------------- */
 
 enum { FIELDS = 24, CLASSES = 12 };
 struct made {
@@ -99,8 +100,7 @@ static void put_payload(struct dp_buf *b, const struct made *m, const struct cal
 		put_u64(b, (uint64_t)c->result);
 }
 
-/* ---- a writer
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- a writer -------------------------------------------------------------------------------------------------------- */
 
 struct run {
 	struct made made[CLASSES];
@@ -161,8 +161,7 @@ static void expect(struct run *r, const char *const *lines)
 #define CALLS(...)     ((const int32_t[]){__VA_ARGS__, -2})
 #define AT             "worker[101] "
 
-/* ---- one call
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one call -------------------------------------------------------------------------------------------------------- */
 
 static void one(int32_t nr, const struct call *c, const char *line)
 {
@@ -189,8 +188,13 @@ Test(call_lines, flags_and_errors_by_name)
 	const struct call map = {{0, 4096, 3, 0x22, UINT32_MAX, 0}, .result = 0x7f0000001000};
 	one(SYS_mmap, &map, "mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f0000001000");
 	one(SYS_kill, &(struct call){{77, 34}, .result = 0}, "kill(77, SIGRT_2) = 0");
-	one(SYS_fcntl, &(struct call){{3, F_GETOWN}, .result = 1}, "fcntl(3, F_GETOWN, 0) = 1");
-	one(SYS_fcntl, &(struct call){{3, F_GETFL, 0xbad}, .result = 1}, "fcntl(3, F_GETFL) = 1");
+	one(SYS_fcntl, &(struct call){{3, F_DUPFD, 9}, .result = 9}, "fcntl(3, F_DUPFD, 9) = 9");
+	one(SYS_fcntl, &(struct call){{3, F_GETFL, 0xbad}, .result = 1}, "fcntl(3, F_GETFL) = 0x1 (flags O_WRONLY)");
+	one(SYS_fcntl, &(struct call){{3, F_GETFD, 0xbad}, .result = 0}, "fcntl(3, F_GETFD) = 0");
+	one(SYS_fcntl, &(struct call){{3, F_SETFD, 1}, .result = 0}, "fcntl(3, F_SETFD, FD_CLOEXEC) = 0");
+	one(SYS_setsockopt, &(struct call){{3, IPPROTO_TCP, TCP_NODELAY, 0, 4}, .result = 0},
+	    "setsockopt(3, SOL_TCP, TCP_NODELAY, NULL, 4) = 0");
+	one(SYS_setsockopt, &(struct call){{3, 77, 1, 0, 4}, .result = 0}, "setsockopt(3, 77, 1, NULL, 4) = 0");
 }
 
 Test(call_lines, buffers_show_what_was_transferred)
@@ -240,8 +244,7 @@ Test(call_lines, null_and_unknown_calls)
 	EXPECT(&r, AT "dup2(4, 5) = 5 <1us>", AT "<... syscall resumed>) = 5");
 }
 
-/* ---- pairs
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------------------------------- */
 
 static const struct call a = {{3}, .result = 0}, b = {{4}, .result = 0}, failed = {{3}, .result = -4};
 enum { CLOSE = 0, FSYNC = 2, EXIT_GROUP = 4 };
@@ -336,8 +339,7 @@ Test(call_lines, json_has_the_parts)
 	free(text);
 }
 
-/* ---- tables
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------------------------------- */
 
 Test(call_lines, all_that_is_described_is_known)
 {
