@@ -278,6 +278,16 @@ static bool put_element(struct dp_buf *b, const struct dp_call_word *means, cons
 	       numbers[kind].put(b, load(bytes, size, numbers[kind].is_signed));
 }
 
+static bool put_buffer(struct dp_buf *b, const uint8_t *iovec, const struct dp_call_memory *m)
+{
+	const uint64_t len = load(iovec + offsetof(struct iovec, iov_len), sizeof(size_t), false);
+	const uint64_t used = len < m->used ? len : m->used;
+	dp_put_str(b, "{iov_base=");
+	dp_put_call_text(b, m->first, used < m->nfirst ? used : m->nfirst, used > m->nfirst);
+	dp_buf_printf(b, ", iov_len=%llu}", (unsigned long long)len);
+	return true;
+}
+
 bool dp_put_call_memory(struct dp_buf *b, const struct dp_call_word *means, const struct dp_call_memory *m)
 {
 	const size_t size = element_size(means), start = b->len;
@@ -297,7 +307,7 @@ bool dp_put_call_memory(struct dp_buf *b, const struct dp_call_word *means, cons
 		return put_element(b, means, m->bytes, size);
 	for (size_t i = 0; i < m->count && (i + 1) * size <= m->n; i++) {
 		dp_put_str(b, i ? ", " : "[");
-		if (!put_element(b, means, m->bytes + i * size, size)) {
+		if (m->first && !i ? !put_buffer(b, m->bytes, m) : !put_element(b, means, m->bytes + i * size, size)) {
 			b->len = start;
 			return false;
 		}

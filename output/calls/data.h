@@ -8,9 +8,12 @@
 
 struct dp_call_memory {
 	const uint8_t *bytes;
-	size_t n;       /* recorded */
-	uint64_t count; /* elements that there are */
-	bool list;      /* shown as a list, in brackets */
+	size_t n;             /* recorded */
+	uint64_t count;       /* elements that there are */
+	bool list;            /* shown as a list, in brackets */
+	const uint8_t *first; /* of several buffers: what the first has, or NULL */
+	size_t nfirst;
+	uint64_t used; /* so many bytes of them all, at most */
 };
 /* False, and appends nothing, if it is not known what is there or too little is recorded. */
 bool dp_put_call_memory(struct dp_buf *b, const struct dp_call_word *means, const struct dp_call_memory *m);

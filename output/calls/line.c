@@ -84,6 +84,12 @@ static const struct dp_call_bytes *memory_of(const struct dp_call_line *l, unsig
 	return arg->in ? before ? before : after : NULL;
 }
 
+static const struct dp_call_bytes *first_of(const struct dp_call_line *l, unsigned i, const struct dp_call_arg *arg)
+{
+	const struct dp_call_seen *from = arg->in && l->entry && l->entry->first[i].bytes ? l->entry : l->exit;
+	return dp_call_has_buffers(arg) && from && from->first[i].bytes ? &from->first[i] : NULL;
+}
+
 static uint64_t count_of(const struct dp_call_line *l, const struct dp_call_arg *args, int n, const struct dp_call_arg *arg)
 {
 	uint64_t v = 1;
@@ -116,7 +122,16 @@ static void put_arg(struct dp_buf *b, const struct dp_call_line *l, const struct
 		put_text(b, l->exit, i);
 		return;
 	}
-	const struct dp_call_memory m = {at ? at->bytes : NULL, at ? at->n : 0, count_of(l, args, n, arg), arg->count.len};
+	const struct dp_call_bytes *first = first_of(l, i, arg);
+	const struct dp_call_memory m = {
+	        .bytes = at ? at->bytes : NULL,
+	        .n = at ? at->n : 0,
+	        .count = count_of(l, args, n, arg),
+	        .list = arg->count.len,
+	        .first = first ? first->bytes : NULL,
+	        .nfirst = first ? first->n : 0,
+	        .used = arg->out && l->exit ? (uint64_t)l->exit->result : UINT64_MAX,
+	};
 	if (word && word->word[i] && at && dp_put_call_memory(b, &arg->means, &m))
 		return;
 	if (word)

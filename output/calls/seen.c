@@ -21,6 +21,8 @@ static uint8_t argument_role(const struct dp_call_arg *arg, unsigned i, const st
 		return (uint8_t)((f->type == DP_TYPE_STRING ? DP_CALL_ROLE_TEXT : DP_CALL_ROLE_WORD) + i);
 	if (!strcmp(rest, DP_CALL_ADDRESS))
 		return (uint8_t)(DP_CALL_ROLE_WORD + i);
+	if (!strcmp(rest, DP_CALL_FIRST))
+		return (uint8_t)(DP_CALL_ROLE_FIRST + i);
 	return !strcmp(rest, DP_CALL_DATA) ? (uint8_t)(DP_CALL_ROLE_DATA + i) : DP_CALL_ROLE_NONE;
 }
 
@@ -102,6 +104,8 @@ static void take(const struct dp_field *f, const struct dp_field_value *v, void 
 		return;
 	if (role >= DP_CALL_ROLE_TEXT) {
 		take_text(seen, role - DP_CALL_ROLE_TEXT, f, v);
+	} else if (role >= DP_CALL_ROLE_FIRST) {
+		seen->first[role - DP_CALL_ROLE_FIRST] = (struct dp_call_bytes){v->bytes, v->n};
 	} else if (role >= DP_CALL_ROLE_DATA) {
 		seen->data[role - DP_CALL_ROLE_DATA] = (struct dp_call_bytes){v->bytes, v->n};
 	} else if (role >= DP_CALL_ROLE_WORD) {

@@ -15,9 +15,10 @@ enum dp_call_role {
 	DP_CALL_ROLE_NR,
 	DP_CALL_ROLE_RESULT,
 	DP_CALL_ROLE_DURATION,
-	DP_CALL_ROLE_WORD, /* and the argument's number, as for the next two */
+	DP_CALL_ROLE_WORD, /* and the argument's number, as for the next three */
 	DP_CALL_ROLE_DATA = DP_CALL_ROLE_WORD + DP_CALL_ARGS,
-	DP_CALL_ROLE_TEXT = DP_CALL_ROLE_DATA + DP_CALL_ARGS,
+	DP_CALL_ROLE_FIRST = DP_CALL_ROLE_DATA + DP_CALL_ARGS,
+	DP_CALL_ROLE_TEXT = DP_CALL_ROLE_FIRST + DP_CALL_ARGS,
 };
 bool dp_classes_have_calls(const struct dp_event_class *classes, size_t n);
 /* False: out of memory. */
@@ -35,7 +36,7 @@ struct dp_call_seen {
 	uint64_t duration_ns;
 	bool has_word[DP_CALL_ARGS];
 	uint64_t word[DP_CALL_ARGS];
-	struct dp_call_bytes text[DP_CALL_ARGS], data[DP_CALL_ARGS];
+	struct dp_call_bytes text[DP_CALL_ARGS], data[DP_CALL_ARGS], first[DP_CALL_ARGS];
 	bool cut[DP_CALL_ARGS]; /* the text goes on */
 };
 void dp_call_see(const struct dp_event_class *class, const struct dp_call_roles *roles, const struct dp_decoder *d,

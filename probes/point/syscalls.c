@@ -83,6 +83,11 @@ const struct dp_call_data *dp_call_data(const struct dp_call_arg *arg)
 	return NULL;
 }
 
+bool dp_call_has_buffers(const struct dp_call_arg *arg)
+{
+	return dp_call_word_is(&arg->means, "iovec") || dp_call_word_is(&arg->means, "readvec");
+}
+
 size_t dp_call_data_bytes(const struct dp_call_arg *arg)
 {
 	const struct dp_call_data *d = dp_call_data(arg);

@@ -55,6 +55,8 @@ bool dp_call_result(int32_t nr, struct dp_call_arg *ret);
 bool dp_call_otherwise(const struct dp_call_arg *arg, struct dp_call_arg *ret);
 /* What is in the memory that the argument points to; NULL: not known. */
 const struct dp_call_data *dp_call_data(const struct dp_call_arg *arg);
+/* Are these the addresses of several buffers? */
+bool dp_call_has_buffers(const struct dp_call_arg *arg);
 /* How many bytes of it are recorded; 0: it is not known. */
 size_t dp_call_data_bytes(const struct dp_call_arg *arg);
 bool dp_call_word_is(const struct dp_call_word *word, const char *text);
@@ -62,10 +64,12 @@ bool dp_call_word_is(const struct dp_call_word *word, const char *text);
 bool dp_call_returns_twice(int32_t nr);
 /* True if the call never returns to its caller. */
 bool dp_call_never_returns(int32_t nr);
-/* -t of a system call: its arguments, result, and the memory that they point to: fields NAME_data, NAME_address of strings. */
+/* -t of a system call: its arguments, result, and the memory that they point to: fields NAME_data, NAME_address of strings,
+ * NAME_first of what the first of several buffers has. */
 #define DP_CONTEXT_CALL "call"
 #define DP_CALL_DATA    "_data"
 #define DP_CALL_ADDRESS "_address"
+#define DP_CALL_FIRST   "_first"
 /* The call that a probe is for; all zeros: no system call. */
 struct dp_call_at {
 	bool is, exit;

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FIELDS_MOST = 3 * DP_CALL_ARGS + 1 };
+enum { FIELDS_MOST = 4 * DP_CALL_ARGS + 1 };
 struct class {
 	struct dp_field field[FIELDS_MOST];
 	char name[FIELDS_MOST][64];
@@ -41,6 +41,8 @@ static void make(struct class *c, int32_t nr, bool exit)
 			add(c, DP_TYPE_STRING, 64, &arg[i], "");
 		if (dp_call_data_bytes(&arg[i]))
 			add(c, DP_TYPE_BYTES, dp_call_data_bytes(&arg[i]), &arg[i], DP_CALL_DATA);
+		if (dp_call_has_buffers(&arg[i]))
+			add(c, DP_TYPE_BYTES, 33, &arg[i], DP_CALL_FIRST);
 	}
 }
 

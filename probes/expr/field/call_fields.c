@@ -3,7 +3,7 @@
 #include "probes/expr/field/scope_fields.h"
 #include "probes/hazard/hazard.h"
 
-enum { PATH_LENGTH = 255 };
+enum { PATH_LENGTH = 255, TEXT_LENGTH = 33 };
 
 /* Arguments without a known name are shown as raw words. */
 static struct dp_error *add_word(struct dp_fields_maker *m, unsigned n)
@@ -39,6 +39,15 @@ static bool has_small_stack(const struct dp_scope *s)
 	return s->at.site.module && dp_module_small_stacks(s->at.site.module);
 }
 
+static struct dp_error *add_first(struct dp_fields_maker *m, unsigned i, const struct dp_call_arg *arg)
+{
+	struct dp_arena *a = &m->s->arena;
+	const char *name = dp_arena_printf(a, "%.*s" DP_CALL_FIRST, (int)arg->len, arg->name);
+	if (!name)
+		return dp_error_nomem();
+	return dp_field_bytes(m, name, name, dp_build_load(a, dp_call_argument(m->s, i).value, 8, false), TEXT_LENGTH);
+}
+
 static struct dp_error *add_data(struct dp_fields_maker *m, unsigned i, const struct dp_call_arg *arg)
 {
 	const size_t bytes = dp_call_data_bytes(arg);
@@ -50,7 +59,8 @@ static struct dp_error *add_data(struct dp_fields_maker *m, unsigned i, const st
 		return dp_error_nomem();
 	if (s->at.no_memory || has_small_stack(s))
 		return dp_field_absent(m, name, name, &dp_ctype_word, "only registers can be recorded there");
-	return dp_field_bytes(m, name, name, dp_call_argument(m->s, i).value, bytes);
+	DP_TRY(dp_field_bytes(m, name, name, dp_call_argument(m->s, i).value, bytes));
+	return dp_call_has_buffers(arg) ? add_first(m, i, arg) : NULL;
 }
 
 /* Of a string: it says more than that the string cannot be read. */
@@ -65,9 +75,8 @@ static struct dp_error *add_argument(struct dp_fields_maker *m, unsigned i, cons
 {
 	const char *name = dp_arena_copy(&m->s->arena, arg->name, arg->len);
 	if (name && arg->kind == DP_CALL_STRING && !has_small_stack(m->s))
-		return dp_field_text(
-		        m, name, name,
-		        &(struct dp_operand){.value = dp_call_argument(m->s, i).value, .length = PATH_LENGTH});
+		return dp_field_text(m, name, name,
+		                     &(struct dp_operand){.value = dp_call_argument(m->s, i).value, .length = PATH_LENGTH});
 	return add_named(m, name);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 
@@ -22,7 +23,7 @@
 
 /* ---- events ---------------------------------------------------------------------------------------------------------- */
 
-enum { FIELDS = 24, CLASSES = 12 };
+enum { FIELDS = 24, CLASSES = 12, FIRST = 33 };
 struct made {
 	struct dp_field field[FIELDS];
 	char name[FIELDS][NAMES_SIZE];
@@ -36,7 +37,7 @@ struct bytes {
 struct call {
 	uint64_t word[DP_CALL_ARGS];
 	const char *text[DP_CALL_ARGS];
-	struct bytes data[DP_CALL_ARGS];
+	struct bytes data[DP_CALL_ARGS], first;
 	int64_t result;
 };
 
@@ -70,6 +71,8 @@ static void make(struct made *m, int32_t nr, bool exit)
 			add(m, DP_TYPE_STRING, 256, "%.*s", &arg[i]);
 		if (dp_call_data_bytes(&arg[i]))
 			add(m, DP_TYPE_BYTES, dp_call_data_bytes(&arg[i]), "%.*s_data", &arg[i]);
+		if (dp_call_has_buffers(&arg[i]))
+			add(m, DP_TYPE_BYTES, FIRST, "%.*s_first", &arg[i]);
 	}
 	if (exit)
 		add(m, DP_TYPE_INT, 8, "retval%.*s", NULL);
@@ -95,6 +98,8 @@ static void put_payload(struct dp_buf *b, const struct made *m, const struct cal
 			put_text(b, c->text[i] ? c->text[i] : "");
 		if (dp_call_data_bytes(&arg[i]))
 			put_padded(b, &c->data[i], dp_call_data_bytes(&arg[i]));
+		if (dp_call_has_buffers(&arg[i]))
+			put_padded(b, &c->first, FIRST);
 	}
 	if (m->at.exit)
 		put_u64(b, (uint64_t)c->result);
@@ -233,6 +238,19 @@ Test(call_lines, structures_by_member)
 	    "connect(3, {sa_family=AF_UNIX, sun_path=\"/run/x\"}, 9) = 0");
 }
 
+Test(call_lines, the_first_of_several_buffers)
+{
+	const struct iovec parts[] = {{(void *)0x7000, 5}, {(void *)0x8000, 60}};
+	const struct bytes at = {parts, sizeof(parts)}, first = {"hello, there", 13};
+	one(SYS_writev, &(struct call){.word = {1, 0x6000, 2}, .data[1] = at, .first = first, .result = 65},
+	    "writev(1, [{iov_base=\"hello\", iov_len=5}, {iov_base=0x8000, iov_len=60}], 2) = 65");
+	one(SYS_readv, &(struct call){.word = {1, 0x6000, 2}, .data[1] = at, .first = first, .result = 3},
+	    "readv(1, [{iov_base=\"hel\", iov_len=5}, {iov_base=0x8000, iov_len=60}], 2) = 3");
+	one(SYS_socket, &(struct call){.word = {AF_INET, SOCK_STREAM, IPPROTO_TCP}, .result = 3},
+	    "socket(AF_INET, SOCK_STREAM, IPPROTO_TCP) = 3");
+	one(SYS_socket, &(struct call){.word = {AF_UNIX, SOCK_DGRAM, 0}, .result = 3}, "socket(AF_UNIX, SOCK_DGRAM, 0) = 3");
+}
+
 Test(call_lines, null_and_unknown_calls)
 {
 	one(SYS_utimensat, &(struct call){{3, 0, 0, 0}, .text[1] = "x"}, "utimensat(3, \"x\", NULL, 0) = 0");
@@ -352,7 +370,7 @@ Test(call_lines, all_that_is_described_is_known)
 			const char *name = dp_call_name((uint64_t)nr);
 			struct dp_buf text = {0};
 			const uint8_t zeros[1024] = {0};
-			const struct dp_call_memory memory = {zeros, dp_call_data_bytes(g), 16, g->count.len};
+			const struct dp_call_memory memory = {.bytes = zeros, .n = dp_call_data_bytes(g), .count = 16, .list = g->count.len};
 			if (!g->means.len)
 				continue;
 			if (g->in || g->out)
