@@ -415,7 +415,7 @@ struct dp_probe_desc {
 	uint64_t lost;    /* address in the target of this probe's struct dp_lost */
 	uint32_t reserve; /* bytes to reserve: header and the largest payload, multiple of 8 */
 	uint16_t probe;
-	uint16_t stack_words; /* aggregation by backtrace: words before a key's cells */
+	uint16_t stack_words; /* aggregation by backtrace or by several values: words before a key's cells */
 	uint64_t site;    /* address of the probed instruction */
 	uint64_t event;   /* sink lttng: dp_sink_event.event; a call's entry (lost is 0): address of struct dp_control; else 0 */
 };
@@ -435,6 +435,14 @@ struct dp_capture {
 	const struct dp_probe_desc *desc;
 	const struct dp_regs *regs;
 };
+
+#define DP_AGG_KEYS 4u /* most values of one key */
+/*
+ * A key that is more than one value: a word with the number of those that follow, the values, then the frames of a backtrace. The
+ * agent's helper for backtraces gets the first two behind the struct dp_cells that it fills in, and in its struct dp_op: `addr`,
+ * the number of values and (from bit 32) the most frames; `size`, how many frames it has to look for; `field`, the number from 1 of
+ * the value that is to be the caller's return address, or 0.
+ */
 
 /* Operand of a helper, in the stub arena. */
 struct dp_op {

@@ -165,6 +165,15 @@ static struct dp_agg_key *key_at(const struct dp_aggs *a, uint64_t block, uint64
 	return (struct dp_agg_key *)(uintptr_t)(block + a->keys + (i & (a->nkeys - 1)) * a->key_size);
 }
 
+uint64_t dp_agg_hash(const uint64_t *words)
+{
+	uint64_t h = 0;
+
+	for (uint64_t i = 0; i <= words[0]; i++)
+		h = ((h ^ words[i]) * DP_AGG_MIX) ^ h >> 29;
+	return h;
+}
+
 static bool same_stack(const struct dp_agg_key *entry, const uint64_t *stack)
 {
 	const uint64_t *words = (const uint64_t *)(entry + 1);
@@ -208,5 +217,7 @@ struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, cons
 
 struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key)
 {
-	return dp_agg_find(desc, key, NULL);
+	const uint64_t *words = desc->stack_words ? (const uint64_t *)(uintptr_t)key : NULL;
+
+	return dp_agg_find(desc, words ? dp_agg_hash(words) : key, words);
 }

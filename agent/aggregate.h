@@ -5,18 +5,20 @@
 
 #include "agent/agent.h"
 
-struct dp_cells { /* returned in rax and rdx */
+struct dp_cells {        /* returned in rax and rdx */
 	uint64_t at;     /* a block, or one key's cells; 0: the hit is lost, and counted */
 	uint64_t shared; /* 1: other threads write there too */
 };
 
 #define DP_AGG_MIX UINT64_C(0x9e3779b97f4a7c15)
 
-/* Called by dp_thunk_cells and dp_thunk_keyed. */
+/* Called by dp_thunk_cells and dp_thunk_keyed. A descriptor with stack_words has the address of such words in `key`. */
 struct dp_cells dp_agg_cells(const struct dp_probe_desc *desc);
 struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key);
 /* `stack`: the number of frames, then the frames; or NULL. */
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
+/* Of a key of words: their number, then the words. */
+uint64_t dp_agg_hash(const uint64_t *words);
 /* Counts a hit in a child that is not followed. */
 void dp_agg_lose_forked(const struct dp_probe_desc *desc);
 

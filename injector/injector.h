@@ -166,9 +166,11 @@ struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) 
 struct dp_cells_want {
 	unsigned words;    /* cells per probe, or per key of a probe; 0: none */
 	unsigned pending;  /* words after a probe's: dp_agg_pending() */
-	unsigned greatest; /* cells from this one on hold the threads' maximum, not the sum */
+	unsigned nextremes, extreme[DP_AGG_PARTS_MOST]; /* the first of two cells that hold the threads' maximum, not the sum */
 	unsigned keys;     /* most keys per thread, a power of two; 0: no keys */
-	unsigned stack;    /* words before a key's cells: the number of frames, and the frames */
+	unsigned stack;    /* words before a key's cells: the number of those that follow, values, and frames */
+	unsigned values;   /* of these */
+	bool unwinds;      /* the agent looks for callers */
 	unsigned entries;  /* requests that only record when calls begin: sites besides the probes' */
 	bool pairs;        /* measure durations */
 	bool only;         /* no probe writes records */
@@ -179,16 +181,24 @@ void dp_target_agg_loss(const struct dp_target *t, unsigned probe, struct dp_agg
 struct dp_key_cells {
 	unsigned probe, nframes;
 	uint64_t key;
+	const uint64_t *value;  /* want.values of them */
 	const uint64_t *frames; /* innermost first */
 	const uint64_t *cells;
 };
 typedef bool (*dp_key_fn)(const struct dp_key_cells *key, void *data);
 /* Passes each key of each thread: a key comes once per thread that has it. False if `each` returned false. */
 bool dp_target_keys(const struct dp_target *t, dp_key_fn each, void *data);
+static inline bool dp_cells_is_extreme(const struct dp_cells_want *want, unsigned i)
+{
+	for (unsigned k = 0; k < want->nextremes; k++)
+		if (i - want->extreme[k] < 2)
+			return true;
+	return false;
+}
 /* Adds one thread's cell number i to the sum. */
 static inline void dp_cells_add(const struct dp_cells_want *want, uint64_t *sum, unsigned i, uint64_t cell)
 {
-	if (i < want->greatest)
+	if (!dp_cells_is_extreme(want, i))
 		sum[i] += cell;
 	else if (sum[i] < cell)
 		sum[i] = cell;

@@ -4,7 +4,7 @@
 #define DP_SESSION_TRACE_SPEC_H
 
 #include "base/cleanup.h"
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 #include "pmodules/pmodules.h"
 #include "probes/point/syscalls.h"
 #include "probes/probes.h"
@@ -48,20 +48,31 @@ void dp_typed_fini(struct dp_typed *typed);
 /* Adds to the probe what does not depend on the program: fixed contexts, and a condition on registers alone. */
 struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p) DP_MUST_CHECK;
 
-struct dp_asked {               /* aggregations instead of events (session_aggs.h) */
-	unsigned what;          /* bits of enum dp_agg_what; 0: events */
-	const char *value;      /* the expression as typed, or NULL */
-	char *linear;           /* owned: the part of a linear histogram's argument that `value` points to */
-	bool average;           /* --avg: computed from the sum for display */
-	enum dp_aggs_rank rank; /* sort key of the rows: the first one asked for */
-	int64_t low;
-	uint64_t step;
-	uint32_t buckets;
-	const char *by; /* an expression or "backtrace", or NULL */
+struct dp_asked {      /* aggregations instead of events (session_aggs.h) */
+	unsigned what; /* bits of enum dp_agg_what of all of them; 0: events */
+	struct dp_agg_part part[DP_AGG_PARTS_MOST];
+	char *linear[DP_AGG_PARTS_MOST]; /* owned: the part of a linear histogram's argument that `value` points to */
+	size_t nparts;
+	enum dp_aggs_rank rank;                /* sort key of the rows: the first one asked for, which is of the first part */
+	char *by;                              /* owned: all keys as typed; or NULL */
+	struct dp_key_asked key[DP_KEYS_MOST]; /* owned texts */
+	size_t nkeys;
 	uint64_t slower_ns, interval_ns;
 	size_t top; /* rows to show; 0: all */
-	bool folded;
+	bool folded, rate;
 };
+/* Adds keys: KEY[,KEY...], each an expression, caller, backtrace[:N], pid, comm or exe. */
+struct dp_error *dp_asked_by(struct dp_asked *a, const char *keys) DP_MUST_CHECK;
+/* Counts hits, if nothing else is asked. */
+void dp_asked_count(struct dp_asked *a);
+void dp_asked_fini(struct dp_asked *a);
+/* Is this the only key? */
+bool dp_asked_is_by(const struct dp_asked *a, enum dp_key_kind kind);
+bool dp_asked_has_key(const struct dp_asked *a, enum dp_key_kind kind);
+/* Are the rows' keys several values, or a caller? */
+bool dp_asked_tuples(const struct dp_asked *a);
+/* Do the texts of values and keys contain the word? */
+bool dp_asked_mentions(const struct dp_asked *a, const char *word);
 
 #define DP_SNAPSHOT_INTERVAL_NS UINT64_C(1000000000)
 struct dp_snapshots_asked { /* of hits (snapshots.h) */
@@ -78,7 +89,7 @@ struct dp_trace_spec {
 	size_t npids;
 	pid_t *found; /* those that a search found (by name, control group, user): they may end before their turn */
 	size_t nfound;
-	struct dp_word_list programs; /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
+	struct dp_word_list programs;    /* paths, or names in PATH: their processes, also those to come (run/starts.h) */
 	struct dp_word_list follow_exec; /* paths and names: with `follow`, only these are probed when executed; none: all */
 	bool all;       /* every process that has a place for a probe, also those to come (process/everywhere.h) */
 	char **command; /* a command to start instead of `pid`, NULL-terminated; or NULL */

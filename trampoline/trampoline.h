@@ -217,6 +217,7 @@ enum dp_agg_word { /* of SUM, MIN and MAX; these two store the value with its to
 };
 #define DP_AGG_LOG2_WORDS 65u
 #define DP_AGG_LINEAR_MAX 4096u
+#define DP_AGG_PARTS_MOST 6u /* aggregations in one chain */
 struct dp_agg {
 	unsigned what; /* COUNT alone, LOG2 alone, LINEAR alone, or some of SUM, MIN, MAX */
 	const struct dp_expr *value; /* NULL with COUNT */
@@ -225,11 +226,15 @@ struct dp_agg {
 	uint32_t buckets;
 	const struct dp_expr *by; /* cells per value of this; or NULL */
 	unsigned stack;           /* cells per backtrace of at most so many frames; or 0 */
+	/* Instead of `by`: cells per combination of these values, and of the backtrace if `stack` is given (agent/abi.h). */
+	const struct dp_expr *key[DP_AGG_KEYS]; /* NULL: the return address of the innermost frame, which the agent finds */
+	unsigned nkeys;
+	struct dp_agg *next; /* a further aggregation of the same hits, in the cells behind these; of it, keys are not read */
 };
-/* Words of cells for one probe, or for one of its keys. */
+/* Words of cells for one probe, or for one of its keys: of all aggregations of a chain. */
 unsigned dp_agg_words(const struct dp_agg *answer);
 /*
- * Words after a probe's cells, but not after a key's: 1 for histograms, else 0. It is the bucket of the last hit, plus 1, while
+ * Words after a probe's cells, but not after a key's: 1 for a lone histogram, else 0. It is the bucket of the last hit, plus 1, while
  * that bucket does not contain the hit yet; or 0.
  */
 unsigned dp_agg_pending(const struct dp_agg *answer);

@@ -5,15 +5,6 @@
 
 #define DEPTH 63u /* words on the stack of the hit */
 
-static uint64_t hash(const uint64_t *stack)
-{
-	uint64_t h = 0;
-
-	for (uint64_t i = 0; i <= stack[0]; i++)
-		h = ((h ^ stack[i]) * DP_AGG_MIX) ^ h >> 29;
-	return h;
-}
-
 /* The thread's slot; NULL: none, and the hit is counted as lost. */
 static struct dp_slot *find_slot(const struct dp_capture *capture)
 {
@@ -32,24 +23,44 @@ static struct dp_slot *find_slot(const struct dp_capture *capture)
 	return slot;
 }
 
+static uint64_t keys_of(const struct dp_op *op)
+{
+	const uint64_t n = op->addr & UINT32_MAX;
+
+	return n < DP_AGG_KEYS ? n : DP_AGG_KEYS;
+}
+
+/* `words` has `n` frames after the place of the key's values, which the stub has put behind the result. */
+static void enter(struct dp_capture *capture, const struct dp_op *op, uint64_t *words, uint64_t n)
+{
+	struct dp_cells *cells = (struct dp_cells *)(void *)capture->record;
+	const uint64_t *given = (const uint64_t *)(cells + 1), nkeys = keys_of(op), most = op->addr >> 32;
+
+	for (uint64_t i = 1; i <= nkeys; i++)
+		words[i] = i == op->field ? (n > 1 ? words[nkeys + 2] : 0) : given[i];
+	words[0] = nkeys + (n < most || !op->addr ? n : most);
+	*cells = dp_agg_find(capture->desc, dp_agg_hash(words), words);
+}
+
 static void find_cells(struct dp_capture *capture, const struct dp_op *op)
 {
 	const struct dp_op limited = {.size = op->size < DEPTH ? op->size : DEPTH};
 	struct dp_capture own = *capture;
-	uint64_t words[2 + DEPTH];
-	uint8_t *bytes = (uint8_t *)words + 7; /* the count's byte; the frames after it are aligned words */
+	uint64_t words[1 + DP_AGG_KEYS + DEPTH];
+	const uint64_t nkeys = keys_of(op);
+	uint8_t *bytes = (uint8_t *)(words + nkeys) + 7; /* the count's byte; the frames after it are aligned words */
 
 	own.cursor = bytes;
 	dp_agent_backtrace(&own, &limited);
-	words[0] = *bytes;
-	*(struct dp_cells *)(void *)capture->record = dp_agg_find(capture->desc, hash(words), words);
+	enter(capture, op, words, *bytes);
 }
 
-static void find_cells_of_site(struct dp_capture *capture)
+static void find_cells_of_site(struct dp_capture *capture, const struct dp_op *op)
 {
-	const uint64_t words[] = {1, capture->regs->rip};
+	uint64_t words[1 + DP_AGG_KEYS + 1];
 
-	*(struct dp_cells *)(void *)capture->record = dp_agg_find(capture->desc, hash(words), words);
+	words[1 + keys_of(op)] = capture->regs->rip;
+	enter(capture, op, words, 1);
 }
 
 void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)
@@ -68,7 +79,7 @@ void dp_agent_stacked_apart(struct dp_capture *capture, const struct dp_op *op)
 	*(struct dp_cells *)(void *)capture->record = (struct dp_cells){0, 0};
 	capture->slot = find_slot(capture);
 	if (capture->slot && !dp_apart_call(capture, op, find_cells))
-		find_cells_of_site(capture);
+		find_cells_of_site(capture, op);
 	if (!failed)
 		dp_syscall_restore_signals(&mask);
 }

@@ -191,7 +191,7 @@ void dp_options_fini(struct dp_options *o)
 		if (o->trace.typed)
 			dp_typed_fini(&o->trace.typed[i]);
 	}
-	free(o->trace.asked.linear);
+	dp_asked_fini(&o->trace.asked);
 	dp_snapshot_args_fini(&o->snapshot);
 	free(o->trace.probe);
 	free(o->trace.typed);

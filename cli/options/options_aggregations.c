@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Aggregations instead of events; these options apply to all probes of the run. The verb view takes them for a recorded trace. */
+#include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
 #include "output/flame/flame.h"
 #include "trampoline/trampoline.h"
@@ -10,20 +11,40 @@
 
 #define STATISTICS (DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX)
 
-/* --sum, --avg, --min and --max of one expression can be combined; the others cannot. */
-static struct dp_error *ask(struct dp_parser *p, unsigned what, enum dp_aggs_rank rank, const char *value)
+/* Counts come with every other aggregation. */
+static void drop_count(struct dp_asked *a)
+{
+	if (a->nparts == 1 && a->part[0].what == DP_AGG_COUNT)
+		a->nparts = 0;
+}
+
+static bool is_same(const struct dp_agg_part *a, const struct dp_agg_part *b)
+{
+	const bool statistics = a->what & STATISTICS && b->what & STATISTICS;
+	return (statistics || a->what == b->what) && !strcmp(a->value, b->value) && a->low == b->low && a->step == b->step &&
+	       a->buckets == b->buckets;
+}
+
+/* Those of one expression (--sum, --avg, --min, --max) are one part. */
+static struct dp_error *ask(struct dp_parser *p, enum dp_aggs_rank rank, const struct dp_agg_part *part)
 {
 	struct dp_asked *a = &p->o.trace.asked;
-	if (a->what && (!(a->what & STATISTICS) || !(what & STATISTICS)))
-		return dp_error(DP_TAG_USAGE,
-		                "%s is a second aggregation: one run takes --count, or --hist, or --sum, --avg, --min and --max",
-		                p->option);
-	if (a->value && value && strcmp(a->value, value))
-		return dp_error(DP_TAG_USAGE, "%s '%s': this run already aggregates '%s'; use one expression per run", p->option,
-		                value, a->value);
 	a->rank = a->what ? a->rank : rank;
-	a->what |= what;
-	a->value = value ? value : a->value;
+	a->what |= part->what;
+	drop_count(a);
+	for (size_t i = 0; i < a->nparts; i++) {
+		if (!is_same(&a->part[i], part))
+			continue;
+		a->part[i].what |= part->what;
+		a->part[i].average |= part->average;
+		return NULL;
+	}
+	if (a->nparts == DP_AGG_PARTS_MOST)
+		return dp_error(DP_TAG_USAGE,
+		                "%s '%s': a run has at most %u aggregations (--sum, --avg, --min and --max of one "
+		                "expression are one)",
+		                p->option, part->value, DP_AGG_PARTS_MOST);
+	a->part[a->nparts++] = *part;
 	return NULL;
 }
 
@@ -36,8 +57,13 @@ struct dp_error *dp_option_aggregation(struct dp_parser *p, const char *arg)
 	                                [DP_RANK_MIN] = DP_AGG_MIN,
 	                                [DP_RANK_MAX] = DP_AGG_MAX};
 	const enum dp_aggs_rank rank = (enum dp_aggs_rank)p->row->value;
-	p->o.trace.asked.average |= rank == DP_RANK_AVERAGE;
-	return ask(p, what[rank], rank, arg);
+	const struct dp_agg_part part = {.what = what[rank], .average = rank == DP_RANK_AVERAGE, .value = arg};
+	if (rank != DP_RANK_HITS)
+		return ask(p, rank, &part);
+	if (!p->o.trace.asked.what)
+		p->o.trace.asked.rank = rank;
+	dp_asked_count(&p->o.trace.asked);
+	return NULL;
 }
 
 /* ---- histograms ---------------------------------------------------------------------------------------------------------- */
@@ -62,21 +88,34 @@ static char *last_comma(char *text, const char *end)
 	return found;
 }
 
+/* A whole number, or a time (10us): that is ns. */
 static bool whole_number(const char *text, int64_t *ret)
 {
 	char *end;
+	uint64_t ns;
 	errno = 0;
 	*ret = strtoll(text, &end, 0);
-	return end != text && !end[strspn(end, " ")] && !errno;
+	if (end != text && !end[strspn(end, " ")] && !errno)
+		return true;
+	while (*text == ' ')
+		text++;
+	if (!*text || strchr("0123456789. ", text[strlen(text) - 1])) /* no unit */
+		return false;
+	struct dp_error *err = dp_duration_parse("--hist", text, &ns);
+	const bool good = !err && ns <= INT64_MAX;
+	dp_error_destroy(err);
+	*ret = good ? (int64_t)ns : 0;
+	return good;
 }
 
-static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const comma[3])
+static struct dp_error *linear(struct dp_agg_part *a, const char *arg, char *const comma[3])
 {
 	int64_t n[3];
 	uint64_t range;
 	for (int i = 0; i < 3; i++) {
 		if (!whole_number(comma[i] + 1, &n[i]))
-			return dp_error(DP_TAG_USAGE, "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers",
+			return dp_error(DP_TAG_USAGE,
+			                "--hist '%s': LOW,HIGH,STEP after the expression must be whole numbers, or times (10us)",
 			                arg);
 		*comma[i] = 0;
 	}
@@ -91,42 +130,57 @@ static struct dp_error *linear(struct dp_asked *a, const char *arg, char *const 
 	return NULL;
 }
 
-struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
+static struct dp_error *ask_linear(struct dp_parser *p, const char *arg, char *text, char *const comma[3])
 {
+	struct dp_agg_part part = {.what = DP_AGG_LINEAR, .value = text};
 	struct dp_asked *a = &p->o.trace.asked;
-	char *comma[3];
-	free(a->linear);
-	a->linear = strdup(arg);
-	if (!a->linear)
-		return dp_error_nomem();
-	char *end = a->linear + strlen(a->linear);
-	for (int i = 2; i >= 0; i--) {
-		comma[i] = end ? last_comma(a->linear, end) : NULL;
-		end = comma[i];
-	}
-	if (!comma[0])
-		return ask(p, DP_AGG_LOG2, DP_RANK_HITS, arg);
 	for (int i = 1; i < 3; i++) /* whole_number() stops there */
 		*comma[i] = 0;
-	DP_TRY(linear(a, arg, comma));
-	return ask(p, DP_AGG_LINEAR, DP_RANK_HITS, a->linear);
+	DP_TRY(linear(&part, arg, comma));
+	DP_TRY(ask(p, DP_RANK_HITS, &part));
+	if (a->part[a->nparts - 1].value == text)
+		a->linear[a->nparts - 1] = text;
+	else
+		free(text); /* it was asked for before */
+	return NULL;
+}
+
+struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_LOG2, .value = arg};
+	char *comma[3], *text = strdup(arg);
+	if (!text)
+		return dp_error_nomem();
+	char *end = text + strlen(text);
+	for (int i = 2; i >= 0; i--) {
+		comma[i] = end ? last_comma(text, end) : NULL;
+		end = comma[i];
+	}
+	struct dp_error *err = comma[0] ? ask_linear(p, arg, text, comma) : ask(p, DP_RANK_HITS, &part);
+	if (err || !comma[0])
+		free(text);
+	return err;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */
 
 struct dp_error *dp_option_by(struct dp_parser *p, const char *arg)
 {
-	if (p->o.trace.asked.by)
-		return dp_error(DP_TAG_USAGE, "--by '%s' is a second key; use one per run", arg);
-	p->o.trace.asked.by = arg;
-	return NULL;
+	return dp_asked_by(&p->o.trace.asked, arg);
 }
 
 struct dp_error *dp_aggs_check_asked(const struct dp_asked *a)
 {
-	if (a->what && a->folded && (!a->by || strcmp(a->by, "backtrace")))
+	if (a->what && a->folded && !dp_asked_is_by(a, DP_KEY_STACK))
 		return dp_error(DP_TAG_USAGE, "--folded is for --by backtrace");
-	const char *lone = a->by ? "--by" : a->interval_ns ? "--interval" : a->top ? "--top" : a->folded ? "--folded" : NULL;
+	if (a->folded && a->nparts > 1)
+		return dp_error(DP_TAG_USAGE, "--folded counts hits: use it with --count alone");
+	const char *lone = a->by            ? "--by"
+	                   : a->interval_ns ? "--interval"
+	                   : a->top         ? "--top"
+	                   : a->folded      ? "--folded"
+	                   : a->rate        ? "--rate"
+	                                    : NULL;
 	if (a->what || !lone)
 		return NULL;
 	return dp_error(DP_TAG_USAGE, "%s is for aggregations: also give --count, --hist, --sum, --avg, --min or --max", lone);
@@ -135,7 +189,7 @@ struct dp_error *dp_aggs_check_asked(const struct dp_asked *a)
 /* A stack has one width: a number of hits, or a sum. */
 static bool has_one_number(const struct dp_asked *a)
 {
-	return !(a->what & ~(DP_AGG_COUNT | DP_AGG_SUM)) && !a->average;
+	return !(a->what & ~(DP_AGG_COUNT | DP_AGG_SUM)) && a->nparts <= 1 && !a->part[0].average;
 }
 
 struct dp_error *dp_flame_check(struct dp_options *o)
@@ -147,12 +201,12 @@ struct dp_error *dp_flame_check(struct dp_options *o)
 	DP_TRY(dp_flame_kind(o->flame, &svg));
 	if (!has_one_number(a))
 		return dp_error(DP_TAG_USAGE, "a flame graph has one number for each stack: use --flame with --count or --sum");
-	if (a->by && strcmp(a->by, "backtrace"))
+	if (a->by && !dp_asked_is_by(a, DP_KEY_STACK))
 		return dp_error(DP_TAG_USAGE, "a flame graph needs stacks: use --flame with --by backtrace, not with --by '%s'",
 		                a->by);
-	a->what = a->what ? a->what : DP_AGG_COUNT;
-	a->by = "backtrace";
-	return NULL;
+	if (!a->what)
+		dp_asked_count(a);
+	return a->by ? NULL : dp_asked_by(a, "backtrace");
 }
 
 struct dp_error *dp_flame_verb_check(const struct dp_options *o)
@@ -209,10 +263,11 @@ struct dp_error *dp_option_view_format(struct dp_parser *p, const char *arg)
 /* -f folded is short for --count --by backtrace --folded. */
 static struct dp_error *fold(struct dp_asked *a)
 {
-	if ((a->what && a->what != DP_AGG_COUNT) || (a->by && strcmp(a->by, "backtrace")))
+	if ((a->what && a->what != DP_AGG_COUNT) || (a->by && !dp_asked_is_by(a, DP_KEY_STACK)))
 		return dp_error(DP_TAG_USAGE, "-f folded counts events by their backtraces: use it without other aggregations");
-	a->what = DP_AGG_COUNT;
-	a->by = "backtrace";
+	dp_asked_count(a);
+	if (!a->by)
+		DP_TRY(dp_asked_by(a, "backtrace"));
 	a->folded = true;
 	return NULL;
 }

@@ -7,38 +7,39 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
 	const char *other =
-	        o->trace.nprobes                                              ? "probes"
-	        : a->what & ~DP_AGG_COUNT                                     ? "--hist, --sum, --avg, --min and --max"
-	        : a->slower_ns                                                ? "--slower-than"
-	        : a->interval_ns                                              ? "--interval"
-	        : a->by && strcmp(a->by, "backtrace") && strcmp(a->by, "pid") ? "--by with anything but backtrace and pid"
-	        : o->trace.pending                                            ? "--pending"
-	        : o->trace.follow                                             ? "--follow"
-	        : o->trace.dry_run                                            ? "--dry-run"
-	        : o->trace.except.n                                           ? "-x"
-	        : o->trace.tactics                                            ? "--tactic"
-	        : o->trace.no_trap                                            ? "--no-trap"
-	        : o->trace.allow_seccomp                                      ? "--allow-seccomp"
-	        : o->trace.ring_size                                          ? "--buffer-size"
-	        : o->trace.max_memory                                         ? "--max-memory"
-	        : o->trace.block_ns                                           ? "--on-full"
-	        : o->trace.overwrite                                          ? "--overwrite"
+	        o->trace.nprobes          ? "probes"
+	        : a->what & ~DP_AGG_COUNT ? "--hist, --sum, --avg, --min and --max"
+	        : a->slower_ns            ? "--slower-than"
+	        : a->interval_ns          ? "--interval"
+	        : a->by && strcmp(a->by, "backtrace") && !dp_asked_is_by(a, DP_KEY_PID)
+	                ? "--by with anything but backtrace and pid"
+	        : o->trace.pending       ? "--pending"
+	        : o->trace.follow        ? "--follow"
+	        : o->trace.dry_run       ? "--dry-run"
+	        : o->trace.except.n      ? "-x"
+	        : o->trace.tactics       ? "--tactic"
+	        : o->trace.no_trap       ? "--no-trap"
+	        : o->trace.allow_seccomp ? "--allow-seccomp"
+	        : o->trace.ring_size     ? "--buffer-size"
+	        : o->trace.max_memory    ? "--max-memory"
+	        : o->trace.block_ns      ? "--on-full"
+	        : o->trace.overwrite     ? "--overwrite"
 	        : o->trace.sink == DP_SINK_LTTNG || o->trace.session || o->trace.set_url || o->trace.live_us || o->trace.filter
 	                ? "events of LTTng"
 	                : NULL;
 	DP_TRY(dp_flame_check(o));
 	if (other)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
-	if (a->folded && a->by && !strcmp(a->by, "pid"))
+	if (a->folded && dp_asked_is_by(a, DP_KEY_PID))
 		return dp_error(DP_TAG_USAGE, "--folded needs stacks: --by pid has none");
 	if (a->by || a->folded || a->top)
-		a->what = DP_AGG_COUNT;
+		dp_asked_count(a);
 	if (!a->what)
 		return NULL;
 	if (o->format == DP_FORMAT_CTF || o->record)
 		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf");
 	if (!a->by)
-		a->by = "backtrace";
+		DP_TRY(dp_asked_by(a, "backtrace"));
 	o->no_record = true;
 	return NULL;
 }

@@ -25,7 +25,7 @@ static void put_title(struct dp_buf *b, const struct dp_options *o, const char *
 {
 	const struct dp_asked *a = &o->trace.asked;
 	if (a->what & DP_AGG_SUM)
-		dp_buf_printf(b, "sum of %s", a->value);
+		dp_buf_printf(b, "sum of %s", a->part[0].value);
 	else
 		dp_buf_printf(b, "%s", unit);
 	for (size_t i = 0; i < o->trace.nprobes && i < 3; i++)
@@ -88,8 +88,8 @@ struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp
 	struct dp_buf title = {0};
 	if (!options->flame)
 		return NULL;
-	if (shown->what & DP_AGG_SUM)
-		unit = shown->ns ? "ns" : "in all";
+	if (shown->part[0].what & DP_AGG_SUM)
+		unit = dp_agg_is_ns(&shown->part[0]) ? "ns" : "in all";
 	put_title(&title, options, unit);
 	struct dp_error *err = dp_flame_create(&f);
 	if (!err)

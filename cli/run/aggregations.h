@@ -4,8 +4,8 @@
 #define DP_CLI_RUN_AGGREGATIONS_H
 
 #include "cli/run/trace.h"
+#include "output/aggregations/aggregations.h"
 #include "output/flame/flame.h"
-#include "output/reports/aggregations.h"
 
 /* As the options say: a table, folded stacks, or JSON; nothing if a flame graph is all that was asked for. */
 void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown *shown, FILE *to);

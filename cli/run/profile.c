@@ -61,7 +61,7 @@ static struct dp_error *make_class(struct profile *p)
 
 static bool wants_stacks(const struct profile *p)
 {
-	return p->o->trace.asked.what && !strcmp(p->o->trace.asked.by, "backtrace");
+	return p->o->trace.asked.what && dp_asked_is_by(&p->o->trace.asked, DP_KEY_STACK);
 }
 
 static void drop_event(const struct dp_event *event, void *data)
@@ -335,9 +335,14 @@ static void report_text(const struct profile *p, double seconds)
 
 static struct dp_error *print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
 {
-	const struct dp_aggs_shown shown = {.what = DP_AGG_COUNT,
-	                                    .by = p->o->trace.asked.by,
-	                                    .top = p->o->trace.asked.top,
+	const struct dp_asked *a = &p->o->trace.asked;
+	const struct dp_aggs_shown shown = {.part = a->part,
+	                                    .nparts = a->nparts,
+	                                    .by = a->by,
+	                                    .key = a->key,
+	                                    .nkeys = a->nkeys,
+	                                    .rate = a->rate,
+	                                    .top = a->top,
 	                                    .seconds = seconds,
 	                                    .row = row,
 	                                    .n = n};

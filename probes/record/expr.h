@@ -38,6 +38,7 @@ enum dp_fact { /* properties of a hit */
 	DP_FACT_HITS,     /* hits of this probe so far, with this one; the condition does not matter */
 	DP_FACT_DURATION, /* at a return: ns since the entry of the same call; if unknown, the hit is lost */
 	DP_FACT_CALL, /* at an entry and at a return that are a pair: the call's number, of no other call */
+	DP_FACT_CALLER,   /* at a function's first instruction, a ret or a tail jump: the return address */
 	DP_FACT_COMM,     /* only below DP_EXPR_MATCH: the thread's name, as of its first hit */
 };
 enum dp_match {

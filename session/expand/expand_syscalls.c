@@ -177,8 +177,8 @@ static void choose_points(struct calls *c)
 {
 	const struct dp_trace_spec *trace = c->x->from;
 	const struct dp_typed *typed = &trace->typed[c->from];
-	bool end = trace->asked.slower_ns || mentions_end(trace->asked.value) || mentions_end(trace->asked.by) ||
-	           mentions_end(typed->when);
+	bool end = trace->asked.slower_ns || dp_asked_mentions(&trace->asked, "retval") ||
+	           dp_asked_mentions(&trace->asked, "duration") || mentions_end(typed->when);
 	for (size_t i = 0; i < typed->ncontexts; i++)
 		end |= mentions_end(typed->context[i]);
 	c->entries = c->spec->point == DP_POINT_ENTRY || (c->spec->point == DP_POINT_PLACE && !end);

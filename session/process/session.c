@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process/session.h"
 
-#include "session/process/session_aggs.h"
+#include "injector/loads.h"
+#include "session/code/code_view.h"
 #include "session/process/forecast.h"
 #include "session/process/pending.h"
 #include "session/process/preview.h"
+#include "session/process/session_aggs.h"
 #include "session/process/session_trap.h"
-#include "session/code/code_view.h"
-#include "injector/loads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 static bool unwinds(const struct dp_session *s, const struct dp_probe *p)
 {
-	return dp_fields_unwind(&p->fields) || dp_session_counts_stacks(s->trace);
+	return dp_fields_unwind(&p->fields) || dp_aggs_unwind(s->trace);
 }
 
 static bool reads_memory(const struct dp_probe *p)
@@ -350,8 +350,7 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 			dp_session_faults_put_off(s, err);
 		else if (no_handler)
 			dp_session_faults_refuse(s, err);
-		else if (!err || err->tag != DP_TAG_CHANGED || s->pending || s->trace->command ||
-		         tried == INSTALL_TRIES)
+		else if (!err || err->tag != DP_TAG_CHANGED || s->pending || s->trace->command || tried == INSTALL_TRIES)
 			return err;
 		else
 			dp_error_destroy(err);

@@ -13,25 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS_MANY   4096u
-#define KEYS_FEW    1024u
-#define KEY_WORDS   8u /* keys with more cells than this get the smaller table */
-#define STACK_DEPTH 32u
-
-static bool by_stack(const struct dp_asked *a)
-{
-	return a->by && !strcmp(a->by, "backtrace");
-}
-
-enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace)
-{
-	const struct dp_asked *a = &trace->asked;
-	static const char *const words[] = {[DP_GROUP_PID] = "pid", [DP_GROUP_COMM] = "comm", [DP_GROUP_EXE] = "exe"};
-	for (int i = trace->follow ? DP_GROUP_COMM : DP_GROUP_PID; a->by && i <= DP_GROUP_EXE; i++)
-		if (!strcmp(a->by, words[i]))
-			return (enum dp_aggs_group)i;
-	return DP_GROUP_NONE;
-}
+#define KEYS_MANY 4096u
+#define KEYS_FEW  1024u
+#define KEY_WORDS 8u /* keys with more cells than this get the smaller table */
 
 /* ---- who needs durations ---------------------------------------------------------------------------------------------- */
 
@@ -52,12 +36,6 @@ static bool is_timed_fields(const struct dp_fields *fields)
 	return false;
 }
 
-/* The text is parsed later, for each site. To reserve room, it is enough that it may need a duration. */
-static bool may_be_timed(const char *text)
-{
-	return text && strstr(text, "duration");
-}
-
 static bool is_timed(const struct dp_session *s, size_t i)
 {
 	const struct dp_asked *a = &s->trace->asked;
@@ -67,8 +45,8 @@ static bool is_timed(const struct dp_session *s, size_t i)
 		return true;
 	if (!p->leaves && !a->slower_ns)
 		return false;
-	return a->slower_ns || may_be_timed(a->value) || may_be_timed(a->by) ||
-	       is_timed_expr(place->when ? place->when : p->when) ||
+	/* The texts are parsed later, for each site. To reserve room, it is enough that they may need a duration. */
+	return a->slower_ns || dp_asked_mentions(a, "duration") || is_timed_expr(place->when ? place->when : p->when) ||
 	       is_timed_fields(place->bound_fields ? &place->fields : &p->fields);
 }
 
@@ -85,29 +63,22 @@ static bool any_timed(const struct dp_session *s)
 static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool timed)
 {
 	const struct dp_asked *a = &trace->asked;
-	const struct dp_agg like = {.what = a->what, .buckets = a->buckets};
+	const unsigned values = dp_aggs_values(trace), frames = dp_aggs_depth(a);
 	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)trace->nprobes : 0, .only = a->what != 0};
-	w.words = a->what ? dp_agg_words(&like) : 0;
-	w.pending = dp_agg_pending(&like);
-	w.greatest = a->what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : w.words;
-	if (a->by && !dp_aggs_grouped(trace))
+	dp_aggs_cells(a, &w);
+	if (values || frames)
 		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;
-	if (by_stack(a))
-		w.stack = STACK_DEPTH + 1;
+	if (frames || dp_asked_tuples(a))
+		w.stack = w.keys ? 1 + values + frames : 0;
+	w.values = w.stack ? values : 0;
+	w.unwinds = dp_aggs_unwind(trace);
 	return w;
-}
-
-static void drop_answer(struct dp_agg *a)
-{
-	dp_expr_destroy((struct dp_expr *)a->value);
-	dp_expr_destroy((struct dp_expr *)a->by);
-	*a = (struct dp_agg){0};
 }
 
 static void forget(struct dp_session_aggs *a, size_t nprobes)
 {
 	for (size_t i = 0; a->answer && i < nprobes; i++)
-		drop_answer(&a->answer[i]);
+		dp_aggs_answer_fini(&a->answer[i]);
 	for (size_t i = 0; i < a->npairs; i++) {
 		dp_error_destroy(a->no_entry[i]);
 		dp_expr_destroy(a->chosen_when[i]);
@@ -139,7 +110,7 @@ struct dp_error *dp_session_aggs_begin(struct dp_session *s)
 	forget(a, a->nprobes);
 	a->want = make_want(trace, timed);
 	dp_target_want_cells(s->target, &a->want);
-	if (a->want.only && !a->want.stack)
+	if (a->want.only && !a->want.unwinds)
 		dp_target_no_rings(s->target);
 	return NULL;
 }
@@ -195,8 +166,9 @@ static bool shows_flags(const struct dp_probe *p, const struct dp_typed *typed)
 bool dp_session_shows_flags(const struct dp_session *s)
 {
 	const struct dp_trace_spec *trace = s->trace;
-	bool shows = dp_target_gates(s->target) || dp_target_nresidents(s->target) || names_flags(trace->asked.value) ||
-	             names_flags(trace->asked.by);
+	bool shows = dp_target_gates(s->target) || dp_target_nresidents(s->target) || names_flags(trace->asked.by);
+	for (size_t i = 0; i < trace->asked.nparts && !shows; i++)
+		shows = names_flags(trace->asked.part[i].value);
 	for (size_t i = 0; i < trace->nprobes && !shows; i++)
 		shows = shows_flags(&trace->probe[i], &trace->typed[i]);
 	return shows;
@@ -354,31 +326,11 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 
 /* ---- requests -------------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *make_answer(struct dp_session *s, size_t i, struct dp_agg *ret)
-{
-	const struct dp_asked *a = &s->trace->asked;
-	struct dp_expr *e = NULL;
-	*ret = (struct dp_agg){.what = a->what, .low = a->low, .step = a->step, .buckets = a->buckets};
-	ret->stack = by_stack(a) ? STACK_DEPTH : 0;
-	if (a->value)
-		DP_TRY(dp_session_expr(s, i, a->value, &e));
-	ret->value = e;
-	e = NULL;
-	if (a->by && !by_stack(a) && !dp_aggs_grouped(s->trace))
-		DP_TRY(dp_session_expr(s, i, a->by, &e));
-	ret->by = e;
-	if (dp_target_filtered(s->target) && (dp_expr_may_fail(ret->value) || dp_expr_may_fail(ret->by)))
-		return dp_error(DP_TAG_SECCOMP,
-		                "under a seccomp filter (%s), aggregations can only use registers: memory needs system calls",
-		                dp_target_filter_rule(s->target));
-	return NULL;
-}
-
 static struct dp_error *check_one(struct dp_session *s, size_t i)
 {
 	struct dp_agg answer = {0};
-	struct dp_error *err = make_answer(s, i, &answer);
-	drop_answer(&answer);
+	struct dp_error *err = dp_aggs_answer(s, i, &answer);
+	dp_aggs_answer_fini(&answer);
 	if (!err || err->tag == DP_TAG_SECCOMP)
 		return dp_error_destroy(err);
 	return dp_error_wrap(err, "probe '%s' in %d (%s)", s->trace->probe[i].spec.text, dp_target_pid(s->target),
@@ -415,7 +367,7 @@ struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner
 	}
 	if (!s->trace->asked.what)
 		return NULL;
-	DP_TRY(make_answer(s, i, &a->answer[i]));
+	DP_TRY(dp_aggs_answer(s, i, &a->answer[i]));
 	request->answer = &a->answer[i];
 	return NULL;
 }

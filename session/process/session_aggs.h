@@ -28,6 +28,19 @@ enum dp_aggs_group { /* the keys of --by that are the process's own: the tool kn
 };
 enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace);
 
+/* Whether the hit has to find the value of this key. */
+bool dp_aggs_in_target(const struct dp_trace_spec *trace, size_t key);
+/* Whether the agent looks for callers. */
+bool dp_aggs_unwind(const struct dp_trace_spec *trace);
+/* How many keys the hit has to find; the frames of the backtrace that is a key, or 0. */
+unsigned dp_aggs_values(const struct dp_trace_spec *trace);
+unsigned dp_aggs_depth(const struct dp_asked *asked);
+/* The aggregation of probe `i`; also after an error call dp_aggs_answer_fini(). */
+struct dp_error *dp_aggs_answer(struct dp_session *s, size_t i, struct dp_agg *ret) DP_MUST_CHECK;
+void dp_aggs_answer_fini(struct dp_agg *answer);
+/* The cells of a row: ret->words, pending, extreme. */
+void dp_aggs_cells(const struct dp_asked *a, struct dp_cells_want *ret);
+
 /* Call it before each planning: drops the results of an earlier one, and tells the target how many cells to make. */
 struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Compiles the aggregation's expressions at each place: fails for a typo, changes nothing. After dp_session_scope(). */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens a session's target, and passes on what the injector reports. */
-#include "session/process/session.h"
 #include "injector/loads.h"
 #include "injector/open/adopt.h"
+#include "session/process/session.h"
+#include "session/process/session_aggs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static bool on_progress(bool removing, size_t done, size_t of, void *data)
 
 bool dp_session_counts_stacks(const struct dp_trace_spec *trace)
 {
-	return trace->asked.by && !strcmp(trace->asked.by, "backtrace");
+	return dp_asked_is_by(&trace->asked, DP_KEY_STACK);
 }
 
 bool dp_session_wants_unwind(const struct dp_trace_spec *trace)
@@ -30,7 +31,7 @@ bool dp_session_wants_unwind(const struct dp_trace_spec *trace)
 	for (size_t i = 0; i < trace->nprobes; i++)
 		if (dp_fields_unwind(&trace->probe[i].fields))
 			return true;
-	return dp_session_counts_stacks(trace);
+	return dp_aggs_unwind(trace);
 }
 
 static struct dp_target_options target_options(struct dp_session *s)
@@ -110,8 +111,7 @@ struct dp_error *dp_session_adopt(const struct dp_trace_spec *trace, struct dp_l
 struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session **ret)
 {
 	struct dp_session *later = session_create(s->trace);
-	struct dp_error *err =
-	        later ? dp_target_open_beside(s->target, &later->target) : dp_error_nomem();
+	struct dp_error *err = later ? dp_target_open_beside(s->target, &later->target) : dp_error_nomem();
 	if (err)
 		dp_session_destroy(later);
 	else

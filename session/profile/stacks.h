@@ -3,7 +3,7 @@
 #ifndef DP_SESSION_PROFILE_STACKS_H
 #define DP_SESSION_PROFILE_STACKS_H
 
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 #include "session/profile/images.h"
 
 struct dp_error *dp_stacks_create(struct dp_stacks **ret) DP_MUST_CHECK;

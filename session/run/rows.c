@@ -117,21 +117,55 @@ static uint64_t number_of(struct dp_rows *a, const char *word)
 	return ++a->nwords;
 }
 
+static const char *exe_of(const struct dp_session *s)
+{
+	return dp_module_path(dp_image_module(dp_target_image(s->target), 0));
+}
+
+/* The process's own parts of a tuple. */
+static void fill_own(const struct dp_run *run, const struct dp_rows *a, const struct dp_session *s, uint64_t part[DP_KEYS_MOST])
+{
+	const struct dp_asked *asked = &run->trace->asked;
+	for (size_t i = 0; i < asked->nkeys; i++)
+		if (asked->key[i].kind == DP_KEY_PID)
+			part[i] = (uint64_t)dp_target_pid(s->target);
+		else if (asked->key[i].kind == DP_KEY_COMM)
+			part[i] = dp_tuples_word(a->tuples, dp_target_comm(s->target));
+		else if (asked->key[i].kind == DP_KEY_EXE)
+			part[i] = dp_tuples_word(a->tuples, exe_of(s));
+}
+
+static uint64_t tuple_of_process(const struct dp_run *run, const struct dp_rows *a, const struct dp_session *s)
+{
+	uint64_t part[DP_KEYS_MOST] = {0};
+	if (a->want.keys)
+		return 0;
+	fill_own(run, a, s, part);
+	return dp_tuples_number(a->tuples, part);
+}
+
 static uint64_t group_of(const struct dp_run *run, struct dp_rows *a, const struct dp_session *s)
 {
+	if (a->tuples)
+		return tuple_of_process(run, a, s);
 	switch (dp_aggs_grouped(run->trace)) {
 	case DP_GROUP_PID:
 		return (uint64_t)dp_target_pid(s->target);
 	case DP_GROUP_COMM:
 		return number_of(a, dp_target_comm(s->target));
 	case DP_GROUP_EXE:
-		return number_of(a, dp_module_path(dp_image_module(dp_target_image(s->target), 0)));
+		return number_of(a, exe_of(s));
 	default:
 		return 0;
 	}
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hits_of(const struct dp_run *run, const uint64_t *cells)
+{
+	return dp_agg_hits(&run->trace->asked.part[0], cells);
+}
 
 struct target { /* the target whose cells are being read */
 	const struct dp_run *run;
@@ -158,7 +192,7 @@ static void read_probe(const struct target *t, unsigned i)
 	row->unpaired = loss.unpaired;
 	row->crowded = loss.crowded;
 	dp_session_aggs_loss(s, i);
-	s->place[i].recorded = dp_agg_hits(t->run->trace->asked.what, row->words, t->a->want.words);
+	s->place[i].recorded = hits_of(t->run, row->words);
 }
 
 /* Hits whose key finds no room are counted as if the process itself had found none. */
@@ -168,11 +202,6 @@ static void crowd(const struct target *t, unsigned i, uint64_t hits)
 	t->s->place[i].crowded += hits;
 	if (row)
 		row->crowded = hits;
-}
-
-static bool is_by_pid(const struct dp_trace_spec *trace)
-{
-	return trace->asked.by && !strcmp(trace->asked.by, "pid");
 }
 
 /* The key is the pid that the process itself sees. One that has ended unseen keeps it: it must not be another target's row. */
@@ -185,13 +214,57 @@ static void name_process(const struct target *t, struct dp_row_key *key)
 		key->group = (uint64_t)dp_target_pid(t->s->target);
 }
 
+/* Likewise: a pid that cannot be translated must not be another target's. */
+static uint64_t outer_pid(const struct target *t, uint64_t inner)
+{
+	const pid_t outer = dp_target_outer_pid(t->s->target, (pid_t)inner);
+	return outer ? (uint64_t)outer : (uint64_t)dp_target_pid(t->s->target) << 32 | (uint32_t)inner;
+}
+
+static uint64_t name_stack(const struct target *t, const struct dp_key_cells *key, unsigned depth)
+{
+	const struct dp_frames_seen seen = {key->frames, key->nframes < depth ? key->nframes : depth, depth};
+	return dp_frame_names_number(dp_tuples_names(t->a->tuples), dp_target_image(t->s->target), &seen);
+}
+
+static uint64_t name_caller(const struct target *t, unsigned probe, uint64_t address)
+{
+	const uint64_t frame[2] = {t->s->place[probe].addr, address};
+	return dp_tuples_caller(t->a->tuples, dp_target_image(t->s->target), frame);
+}
+
+/* The tuple's number; 0: no room. */
+static uint64_t tuple_of(const struct target *t, const struct dp_key_cells *key)
+{
+	const struct dp_asked *asked = &t->run->trace->asked;
+	uint64_t part[DP_KEYS_MOST] = {0};
+	fill_own(t->run, t->a, t->s, part);
+	for (size_t i = 0, v = 0; i < asked->nkeys; i++) {
+		if (asked->key[i].kind == DP_KEY_STACK) {
+			part[i] = name_stack(t, key, asked->key[i].depth);
+			if (!part[i])
+				return 0;
+		}
+		if (!dp_aggs_in_target(t->run->trace, i) || v >= t->a->want.values)
+			continue;
+		part[i] = key->value[v++];
+		if (asked->key[i].kind == DP_KEY_CALLER && !(part[i] = name_caller(t, key->probe, part[i])))
+			return 0;
+		if (asked->key[i].kind == DP_KEY_PID)
+			part[i] = outer_pid(t, part[i]);
+	}
+	return dp_tuples_number(t->a->tuples, part);
+}
+
 static struct dp_row_key key_of(const struct target *t, const struct dp_key_cells *key)
 {
 	struct dp_row_key ret = {.probe = dp_aggs_row(t->run->trace, key->probe), .keyed = 1, .key = key->key};
 	const struct dp_frames_seen seen = {key->frames, key->nframes, t->a->want.stack - 1};
-	if (t->a->want.stack && t->a->names)
+	if (t->a->tuples)
+		ret.key = tuple_of(t, key);
+	else if (t->a->want.stack && t->a->names)
 		ret.key = dp_frame_names_number(t->a->names, dp_target_image(t->s->target), &seen);
-	else if (t->run->trace->follow && is_by_pid(t->run->trace))
+	else if (t->run->trace->follow && dp_asked_is_by(&t->run->trace->asked, DP_KEY_PID))
 		name_process(t, &ret);
 	else if (t->a->want.stack)
 		ret.group = (uint64_t)dp_target_pid(t->s->target);
@@ -202,9 +275,10 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 {
 	const struct target *t = data;
 	struct dp_rows *a = t->a;
-	const uint64_t hits = dp_agg_hits(t->run->trace->asked.what, key->cells, a->want.words);
-	const struct dp_row like = {.key = key_of(t, key), .nframes = a->names ? 0 : key->nframes, .site = key->probe};
-	if (a->want.stack && a->names && !like.key.key) {
+	const uint64_t hits = hits_of(t->run, key->cells);
+	const struct dp_row like = {
+	        .key = key_of(t, key), .nframes = a->names || a->tuples ? 0 : key->nframes, .site = key->probe};
+	if ((a->tuples || (a->want.stack && a->names)) && !like.key.key) {
 		crowd(t, key->probe, hits);
 		return true;
 	}
@@ -212,7 +286,7 @@ static bool on_key(const struct dp_key_cells *key, void *data)
 	if (!row)
 		return false;
 	memcpy(row->words, key->cells, a->want.words * sizeof(*row->words));
-	t->s->place[key->probe].recorded += dp_agg_hits(t->run->trace->asked.what, row->words, a->want.words);
+	t->s->place[key->probe].recorded += hits_of(t->run, row->words);
 	return true;
 }
 
@@ -248,7 +322,7 @@ static void look(struct dp_run *run, struct dp_rows *a)
 		dp_ended_rows_each(a->ended, on_ended, a);
 	merge(a);
 	for (size_t i = 0; i < a->n; i++)
-		run->recorded += dp_agg_hits(run->trace->asked.what, a->row[i].words, a->want.words);
+		run->recorded += hits_of(run, a->row[i].words);
 }
 
 static struct dp_rows *state(struct dp_run *run)
@@ -264,6 +338,13 @@ static struct dp_rows *state(struct dp_run *run)
 		a->names = dp_frame_names_create();
 		a->failed = !a->names;
 	}
+	if (dp_asked_tuples(&run->trace->asked)) {
+		a->tuples = dp_tuples_create(run->trace->asked.nkeys);
+		if (!a->tuples) {
+			free(a);
+			return run->rows = NULL;
+		}
+	}
 	return a;
 }
 
@@ -273,7 +354,7 @@ static void add_ended(struct dp_run *run, struct dp_session *s, const struct dp_
 {
 	struct dp_rows *a = run->rows;
 	struct dp_ended_row *to = a->ended ? dp_ended_rows_get(a->ended, &row->key) : NULL;
-	const uint64_t hits = dp_agg_hits(run->trace->asked.what, row->words, a->want.words);
+	const uint64_t hits = hits_of(run, row->words);
 	if (to) {
 		for (unsigned w = 0; w < a->want.words; w++)
 			dp_cells_add(&a->want, to->cells, w, row->words[w]);
@@ -344,6 +425,7 @@ void dp_rows_fini(struct dp_run *run)
 	dp_rows_forget_shown(a);
 	dp_ended_rows_destroy(a->ended);
 	dp_frame_names_destroy(a->names);
+	dp_tuples_destroy(a->tuples);
 	for (size_t i = 0; i < a->nwords; i++)
 		free(a->word[i]);
 	free(a->word);

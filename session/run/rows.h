@@ -3,7 +3,7 @@
 #ifndef DP_SESSION_RUN_ROWS_H
 #define DP_SESSION_RUN_ROWS_H
 
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 #include "session/run/run.h"
 
 struct dp_rows; /* opaque */

@@ -6,9 +6,11 @@
 #include "session/run/rows.h"
 #include "session/totals/ended_rows.h"
 #include "session/totals/frame_names.h"
+#include "session/totals/tuples.h"
 
 struct dp_row { /* one key of one probe */
-	/* group: with --by pid the pid, with --by comm or exe the number of the word; without names, the pid of a backtrace */
+	/* group: with --by pid the pid, with --by comm or exe the number of the word; without names, the pid of a backtrace; of
+	 * several keys that are the process's own, the tuple's number (else that is the key) */
 	struct dp_row_key key;
 	unsigned nframes;
 	uint64_t *words; /* the cells, then the frames; owned */
@@ -22,6 +24,7 @@ struct dp_rows {
 	struct dp_cells_want want;
 	struct dp_ended_rows *ended;  /* of processes that are gone; NULL: none is */
 	struct dp_frame_names *names; /* of backtraces, in runs whose processes come and go; or NULL */
+	struct dp_tuples *tuples;     /* of keys that are several values or a caller; or NULL */
 	char **word;                  /* names and executables of processes */
 	size_t nwords;
 	uint64_t looked_ns, shown_ns;

@@ -16,7 +16,9 @@ static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *
 		++*old;
 	if (*old == a->nbefore || dp_rows_compare(&a->before[*old], row, a->want.words))
 		return;
-	for (unsigned i = 0; i < a->want.greatest; i++) {
+	for (unsigned i = 0; i < a->want.words; i++) {
+		if (dp_cells_is_extreme(&a->want, i))
+			continue;
 		const uint64_t before = a->before[*old].words[i];
 		if (row->words[i] < before)
 			row->words[i] = before;
@@ -54,6 +56,17 @@ static void show_frames(const struct dp_run *run, const struct dp_rows *a, const
 	ret->cut = row->nframes && dp_frames_cut(ret->image, frames[row->nframes - 1], row->nframes, a->want.stack - 1);
 }
 
+static void show_tuple(const struct dp_run *run, const struct dp_rows *a, const struct dp_row *row, struct dp_agg_row *ret)
+{
+	const struct dp_asked *asked = &run->trace->asked;
+	ret->keys = dp_tuples_shown(a->tuples, asked->key, row->key.keyed ? row->key.key : row->key.group);
+	ret->nkeys = asked->nkeys;
+	ret->keyed = ret->keys;
+	for (size_t i = 0; ret->keys && i < asked->nkeys; i++)
+		if (asked->key[i].kind == DP_KEY_PID)
+			ret->pid = (pid_t)ret->keys[i].number;
+}
+
 static struct dp_agg_row shown_row(const struct dp_run *run, const struct dp_rows *a, const struct dp_row *row, uint64_t *cells)
 {
 	const struct dp_probe *p = &run->trace->probe[row->key.probe];
@@ -67,11 +80,13 @@ static struct dp_agg_row shown_row(const struct dp_run *run, const struct dp_row
 	        .key = by == DP_GROUP_PID ? row->key.group : row->key.key,
 	        .word = worded && row->key.group ? a->word[row->key.group - 1] : NULL,
 	        .cells = cells,
-	        .hits = dp_agg_hits(run->trace->asked.what, cells, a->want.words),
+	        .hits = dp_agg_hits(&run->trace->asked.part[0], cells),
 	        .unpaired = row->unpaired,
 	        .crowded = row->crowded,
 	};
-	if (a->want.stack && row->key.keyed)
+	if (a->tuples)
+		show_tuple(run, a, row, &ret);
+	else if (a->want.stack && row->key.keyed)
 		show_frames(run, a, row, &ret);
 	return ret;
 }
@@ -115,16 +130,14 @@ bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret)
 		return false;
 	dp_aggs_sort(a->shown, n, asked->rank);
 	*ret = (struct dp_aggs_shown){
-	        .what = asked->what,
-	        .average = asked->average,
-	        .value = asked->value,
+	        .part = asked->part,
+	        .nparts = asked->nparts,
 	        .by = asked->by,
-	        .ns = asked->value && !strcmp(asked->value, "duration"),
-	        .pids = run->nsessions > 1 && a->want.stack && !a->names,
+	        .key = asked->key,
+	        .nkeys = asked->nkeys,
+	        .pids = run->nsessions > 1 && a->want.stack && !a->names && !a->tuples,
 	        .delta = delta,
-	        .low = asked->low,
-	        .step = asked->step,
-	        .buckets = asked->buckets,
+	        .rate = asked->rate,
 	        .top = asked->top,
 	        .seconds = (double)(now - since) / 1e9,
 	        .row = a->shown,

@@ -7,7 +7,7 @@
 #ifndef DP_SESSION_TOTALS_FRAME_NAMES_H
 #define DP_SESSION_TOTALS_FRAME_NAMES_H
 
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 
 struct dp_frame_names;                              /* opaque */
 struct dp_frame_names *dp_frame_names_create(void); /* NULL: out of memory */

@@ -7,6 +7,7 @@
 #include "session/process/session_aggs.h"
 #include "session/totals/ended_rows.h"
 #include "session/totals/frame_names.h"
+#include "session/totals/tuples.h"
 #include "trampoline/trampoline.h"
 
 #include <stdlib.h>
@@ -25,16 +26,16 @@ struct dp_tally {
 	const struct dp_asked *asked;
 	struct dp_view_source of;
 	struct dp_trace_spec like; /* with the classes as probes, for what takes a trace's */
-	struct dp_view_expr value, by;
+	struct dp_view_expr value[DP_AGG_PARTS_MOST], by[DP_KEYS_MOST];
 	enum dp_aggs_group group;
 	bool stacks;
+	bool several;             /* keys, or a caller */
+	struct dp_tuples *tuples; /* of these, and names of processes */
 	struct dp_cells_want want;
 	struct dp_ended_rows *rows;
 	struct dp_frame_names *names;
 	struct tallied_stack *stack; /* by number - 1 */
 	size_t nstacks;
-	char **word; /* names of processes */
-	size_t nwords;
 	pid_t pid; /* the only one so far; -1: there are several */
 	uint64_t failed;
 	struct dp_agg_row *shown;
@@ -44,27 +45,36 @@ struct dp_tally {
 
 static struct dp_error *check_by(const struct dp_tally *t)
 {
-	if (t->group == DP_GROUP_EXE)
+	if (dp_asked_has_key(t->asked, DP_KEY_EXE))
 		return dp_error(DP_TAG_USAGE, "--by exe: events have no executable in a trace; use --by comm or --by pid");
-	if (!t->stacks)
+	const bool caller = dp_asked_has_key(t->asked, DP_KEY_CALLER);
+	if (!caller && !dp_asked_has_key(t->asked, DP_KEY_STACK))
 		return NULL;
 	for (size_t i = 0; i < t->of.n; i++)
 		if (dp_fields_unwind(t->of.class[i].fields))
 			return NULL;
-	return dp_error(DP_TAG_NO_VARIABLE, "--by backtrace: no backtraces were recorded (-t backtrace)");
+	return dp_error(DP_TAG_NO_VARIABLE, "--by %s: no backtraces were recorded (-t backtrace)",
+	                caller ? "caller" : "backtrace");
+}
+
+static struct dp_error *compile_one(struct dp_tally *t, const char *text, struct dp_view_expr *ret, size_t *missing)
+{
+	size_t also;
+	DP_TRY(dp_view_expr_create(&t->of, text, false, ret, &also));
+	*missing = *missing < also ? *missing : also;
+	return NULL;
 }
 
 static struct dp_error *compile(struct dp_tally *t, size_t *missing)
 {
 	const struct dp_asked *a = t->asked;
 	*missing = SIZE_MAX;
-	if (a->value)
-		DP_TRY(dp_view_expr_create(&t->of, a->value, false, &t->value, missing));
-	if (a->by && !t->stacks && t->group == DP_GROUP_NONE) {
-		size_t also;
-		DP_TRY(dp_view_expr_create(&t->of, a->by, false, &t->by, &also));
-		*missing = *missing < also ? *missing : also;
-	}
+	for (size_t i = 0; i < a->nparts; i++)
+		if (a->part[i].value)
+			DP_TRY(compile_one(t, a->part[i].value, &t->value[i], missing));
+	for (size_t i = 0; i < a->nkeys; i++)
+		if (a->key[i].kind == DP_KEY_VALUE)
+			DP_TRY(compile_one(t, a->key[i].text, &t->by[i], missing));
 	return check_by(t);
 }
 
@@ -79,7 +89,9 @@ static struct dp_error *allocate(struct dp_tally *t)
 	t->like.probe = calloc(t->of.n + 1, sizeof(*t->like.probe));
 	t->rows = dp_ended_rows_create(t->want.words, ROWS_MOST);
 	t->names = t->stacks ? dp_frame_names_create() : NULL;
-	if (!t->like.probe || !t->rows || (t->stacks && !t->names))
+	t->several = dp_asked_tuples(t->asked);
+	t->tuples = dp_tuples_create(t->asked->nkeys);
+	if (!t->like.probe || !t->rows || (t->stacks && !t->names) || !t->tuples)
 		return dp_error_nomem();
 	t->like.nprobes = t->of.n;
 	for (size_t i = 0; i < t->of.n; i++) {
@@ -94,7 +106,6 @@ static struct dp_error *allocate(struct dp_tally *t)
 struct dp_error *dp_tally_create(const struct dp_asked *asked, const struct dp_view_source *of, struct dp_tally **ret,
                                  size_t *missing)
 {
-	const struct dp_agg like = {.what = asked->what, .buckets = asked->buckets};
 	struct dp_tally *t = calloc(1, sizeof(*t));
 	if (!t)
 		return dp_error_nomem();
@@ -102,9 +113,8 @@ struct dp_error *dp_tally_create(const struct dp_asked *asked, const struct dp_v
 	t->of = *of;
 	t->like.asked = *asked;
 	t->group = dp_aggs_grouped(&t->like);
-	t->stacks = asked->by && !strcmp(asked->by, "backtrace");
-	t->want.words = dp_agg_words(&like);
-	t->want.greatest = asked->what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : t->want.words;
+	t->stacks = dp_asked_is_by(asked, DP_KEY_STACK);
+	dp_aggs_cells(asked, &t->want);
 	struct dp_error *err = allocate(t);
 	if (!err)
 		err = compile(t, missing);
@@ -119,16 +129,16 @@ struct dp_tally *dp_tally_destroy(struct dp_tally *t)
 {
 	if (!t)
 		return NULL;
-	dp_view_expr_fini(&t->value);
-	dp_view_expr_fini(&t->by);
+	for (size_t i = 0; i < DP_AGG_PARTS_MOST; i++)
+		dp_view_expr_fini(&t->value[i]);
+	for (size_t i = 0; i < DP_KEYS_MOST; i++)
+		dp_view_expr_fini(&t->by[i]);
 	dp_ended_rows_destroy(t->rows);
+	dp_tuples_destroy(t->tuples);
 	dp_frame_names_destroy(t->names);
 	for (size_t i = 0; i < t->nstacks; i++)
 		free(t->stack[i].frame);
-	for (size_t i = 0; i < t->nwords; i++)
-		free(t->word[i]);
 	free(t->stack);
-	free(t->word);
 	free(t->shown);
 	free(t->like.probe);
 	free(t);
@@ -136,21 +146,6 @@ struct dp_tally *dp_tally_destroy(struct dp_tally *t)
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------------ */
-
-/* The number of a process's name, from 1; 0: out of memory. */
-static uint64_t number_of(struct dp_tally *t, const char *word)
-{
-	for (size_t i = 0; i < t->nwords; i++)
-		if (!strcmp(t->word[i], word))
-			return i + 1;
-	char **grown = reallocarray(t->word, t->nwords + 1, sizeof(*grown));
-	t->word = grown ? grown : t->word;
-	char *copy = grown ? strdup(word) : NULL;
-	if (!copy)
-		return 0;
-	t->word[t->nwords] = copy;
-	return ++t->nwords;
-}
 
 static const struct dp_field_value *backtrace_of(const struct dp_view_values *v, unsigned *most)
 {
@@ -177,20 +172,62 @@ static bool keep_stack(struct dp_tally *t, const struct dp_view_values *v, const
 	return true;
 }
 
+/* False: the event has no backtrace. */
+static bool frames_of(const struct dp_view_values *v, uint64_t frame[UINT8_MAX], unsigned depth, struct dp_frames_seen *ret)
+{
+	unsigned most = 0;
+	const struct dp_field_value *b = backtrace_of(v, &most);
+	if (!b || !v->event->image || b->n > UINT8_MAX)
+		return false;
+	memcpy(frame, b->bytes, b->n * sizeof(*frame));
+	*ret = (struct dp_frames_seen){frame, b->n < depth ? (unsigned)b->n : depth, most < depth ? most : depth};
+	return true;
+}
+
 /* The number of the event's backtrace; 0: it has none, or there is no room. */
 static uint64_t stack_of(struct dp_tally *t, const struct dp_view_values *v)
 {
 	uint64_t frame[UINT8_MAX];
-	unsigned most = 0;
-	const struct dp_field_value *b = backtrace_of(v, &most);
-	if (!b || !v->event->image || b->n > UINT8_MAX)
+	struct dp_frames_seen seen;
+	if (!frames_of(v, frame, t->asked->key[0].depth, &seen))
 		return 0;
-	memcpy(frame, b->bytes, b->n * sizeof(*frame));
-	const struct dp_frames_seen seen = {frame, (unsigned)b->n, most};
 	const uint64_t number = dp_frame_names_number(t->names, v->event->image, &seen);
 	if (number > t->nstacks && !keep_stack(t, v, &seen))
 		return 0;
 	return number;
+}
+
+/* One part of a tuple; false: it has none. */
+static bool part_of(struct dp_tally *t, size_t i, const struct dp_view_values *v, uint64_t *ret)
+{
+	const struct dp_key_asked *key = &t->asked->key[i];
+	const bool caller = key->kind == DP_KEY_CALLER;
+	uint64_t frame[UINT8_MAX] = {0};
+	struct dp_frames_seen seen;
+	switch (key->kind) {
+	case DP_KEY_PID:
+		*ret = (uint64_t)v->event->pid;
+		return true;
+	case DP_KEY_COMM:
+		return (*ret = dp_tuples_word(t->tuples, v->event->comm ? v->event->comm : ""));
+	case DP_KEY_VALUE:
+		return dp_view_eval(&t->by[i], v, (int64_t *)ret);
+	default:
+		if (!frames_of(v, frame, caller ? 2 : key->depth, &seen))
+			return false;
+		*ret = caller ? dp_tuples_caller(t->tuples, v->event->image, frame)
+		              : dp_frame_names_number(dp_tuples_names(t->tuples), v->event->image, &seen);
+		return *ret;
+	}
+}
+
+static uint64_t tuple_of(struct dp_tally *t, const struct dp_view_values *v)
+{
+	uint64_t part[DP_KEYS_MOST];
+	for (size_t i = 0; i < t->asked->nkeys; i++)
+		if (!part_of(t, i, v, &part[i]))
+			return 0;
+	return dp_tuples_number(t->tuples, part);
 }
 
 /* False: the event has no key. */
@@ -202,13 +239,15 @@ static bool key_of(struct dp_tally *t, const struct dp_view_values *v, struct dp
 	if (t->group == DP_GROUP_PID)
 		ret->group = (uint64_t)e->pid;
 	else if (t->group == DP_GROUP_COMM)
-		ret->group = number_of(t, e->comm ? e->comm : "");
-	if (t->group != DP_GROUP_NONE || !t->asked->by)
+		ret->group = dp_tuples_word(t->tuples, e->comm ? e->comm : "");
+	if (t->group != DP_GROUP_NONE || !t->asked->nkeys)
 		return true;
 	ret->keyed = 1;
+	if (t->several)
+		return (ret->key = tuple_of(t, v));
 	if (t->stacks)
 		return (ret->key = stack_of(t, v));
-	if (!dp_view_eval(&t->by, v, &key))
+	if (!dp_view_eval(&t->by[0], v, &key))
 		return false;
 	ret->key = (uint64_t)key;
 	return true;
@@ -221,7 +260,7 @@ static unsigned log2_bucket(int64_t value)
 	return value < 0 ? DP_AGG_LOG2_WORDS - 1 : value ? 64u - (unsigned)__builtin_clzll((uint64_t)value) : 0;
 }
 
-static unsigned linear_bucket(const struct dp_asked *a, int64_t value)
+static unsigned linear_bucket(const struct dp_agg_part *a, int64_t value)
 {
 	if (value < a->low)
 		return 0;
@@ -229,10 +268,14 @@ static unsigned linear_bucket(const struct dp_asked *a, int64_t value)
 	return i < a->buckets ? (unsigned)i + 1 : a->buckets + 1;
 }
 
-/* As the stubs count (aggregate_cell.c). */
-static void count(const struct dp_tally *t, uint64_t *cells, int64_t value)
+static void raise_to(uint64_t *cell, uint64_t value)
 {
-	const struct dp_asked *a = t->asked;
+	*cell = *cell < value ? value : *cell;
+}
+
+/* As the stubs count (aggregate_cell.c). */
+static void count(const struct dp_agg_part *a, uint64_t *cells, int64_t value)
+{
 	const uint64_t top = UINT64_C(1) << 63;
 	if (a->what & DP_AGG_LOG2) {
 		cells[log2_bucket(value)]++;
@@ -243,32 +286,48 @@ static void count(const struct dp_tally *t, uint64_t *cells, int64_t value)
 		if (a->what & DP_AGG_SUM)
 			cells[DP_AGG_WORD_SUM] += (uint64_t)value;
 		if (a->what & DP_AGG_MAX)
-			dp_cells_add(&t->want, cells, DP_AGG_WORD_MAX, (uint64_t)value ^ top);
+			raise_to(&cells[DP_AGG_WORD_MAX], (uint64_t)value ^ top);
 		if (a->what & DP_AGG_MIN)
-			dp_cells_add(&t->want, cells, DP_AGG_WORD_MIN, ~((uint64_t)value ^ top));
+			raise_to(&cells[DP_AGG_WORD_MIN], ~((uint64_t)value ^ top));
 	}
 }
 
 static bool is_counted(const struct dp_tally *t, size_t class)
 {
-	return (!t->value.expr || t->value.expr[class]) && (!t->by.expr || t->by.expr[class]);
+	bool is = true;
+	for (size_t i = 0; i < DP_AGG_PARTS_MOST; i++)
+		is = is && (!t->value[i].expr || t->value[i].expr[class]);
+	for (size_t i = 0; i < DP_KEYS_MOST; i++)
+		is = is && (!t->by[i].expr || t->by[i].expr[class]);
+	return is;
+}
+
+/* False: one of them failed. */
+static bool values_of(const struct dp_tally *t, const struct dp_view_values *v, int64_t ret[DP_AGG_PARTS_MOST])
+{
+	for (size_t i = 0; i < t->asked->nparts; i++)
+		if (t->asked->part[i].value && !dp_view_eval(&t->value[i], v, &ret[i]))
+			return false;
+	return true;
 }
 
 bool dp_tally_event(struct dp_tally *t, const struct dp_view_values *values)
 {
 	struct dp_row_key key;
-	int64_t value = 0;
+	int64_t value[DP_AGG_PARTS_MOST] = {0};
 	if (!is_counted(t, values->event->probe))
 		return true;
 	t->pid = !t->pid || t->pid == values->event->pid ? values->event->pid : -1;
-	if (!key_of(t, values, &key) || (t->asked->value && !dp_view_eval(&t->value, values, &value))) {
+	if (!key_of(t, values, &key) || !values_of(t, values, value)) {
 		t->failed++;
 		return true;
 	}
 	struct dp_ended_row *row = dp_ended_rows_get(t->rows, &key);
 	if (!row)
 		return false;
-	count(t, row->cells, value);
+	uint64_t *cells = row->cells;
+	for (size_t i = 0; i < t->asked->nparts; cells += dp_agg_part_words(&t->asked->part[i++]))
+		count(&t->asked->part[i], cells, value[i]);
 	return true;
 }
 
@@ -283,7 +342,7 @@ uint64_t dp_tally_failed(const struct dp_tally *t)
 static bool add_silent(struct dp_tally *t)
 {
 	bool ok = true;
-	for (size_t i = 0; ok && !t->asked->by && i < t->of.n; i++) {
+	for (size_t i = 0; ok && !t->asked->nkeys && i < t->of.n; i++) {
 		if (!is_counted(t, i))
 			continue;
 		const struct dp_row_key key = {.probe = dp_aggs_row(&t->like, i)};
@@ -349,6 +408,15 @@ static void show_stack(const struct dp_tally *t, uint64_t number, struct dp_agg_
 	ret->cut = s->n && dp_frames_cut(s->image, s->frame[s->n - 1], s->n, s->most);
 }
 
+static void show_tuple(const struct dp_tally *t, uint64_t number, struct dp_agg_row *ret)
+{
+	ret->keys = dp_tuples_shown(t->tuples, t->asked->key, number);
+	ret->nkeys = t->asked->nkeys;
+	for (size_t i = 0; ret->keys && i < t->asked->nkeys; i++)
+		if (t->asked->key[i].kind == DP_KEY_PID)
+			ret->pid = (pid_t)ret->keys[i].number;
+}
+
 static struct dp_agg_row show(const struct dp_tally *t, const struct dp_ended_row *row, const uint64_t *cells)
 {
 	const struct dp_event_class *class = &t->of.class[row->key.probe];
@@ -360,11 +428,13 @@ static struct dp_agg_row show(const struct dp_tally *t, const struct dp_ended_ro
 	                                        : 0,
 	        .keyed = row->key.keyed || t->group,
 	        .key = t->group == DP_GROUP_PID ? row->key.group : row->key.key,
-	        .word = t->group == DP_GROUP_COMM && row->key.group ? t->word[row->key.group - 1] : NULL,
+	        .word = t->group == DP_GROUP_COMM && row->key.group ? dp_tuples_word_get(t->tuples, row->key.group) : NULL,
 	        .cells = cells,
-	        .hits = dp_agg_hits(t->asked->what, cells, t->want.words),
+	        .hits = dp_agg_hits(&t->asked->part[0], cells),
 	};
-	if (t->stacks && row->key.keyed)
+	if (t->several)
+		show_tuple(t, row->key.key, &ret);
+	else if (t->stacks && row->key.keyed)
 		show_stack(t, row->key.key, &ret);
 	return ret;
 }
@@ -398,14 +468,12 @@ bool dp_tally_shown(struct dp_tally *t, double seconds, struct dp_aggs_shown *re
 		return false;
 	dp_aggs_sort(t->shown, n, a->rank);
 	*ret = (struct dp_aggs_shown){
-	        .what = a->what,
-	        .average = a->average,
-	        .value = a->value,
+	        .part = a->part,
+	        .nparts = a->nparts,
 	        .by = a->by,
-	        .ns = a->value && !strcmp(a->value, "duration"),
-	        .low = a->low,
-	        .step = a->step,
-	        .buckets = a->buckets,
+	        .key = a->key,
+	        .nkeys = a->nkeys,
+	        .rate = a->rate,
 	        .top = a->top,
 	        .seconds = seconds,
 	        .row = t->shown,

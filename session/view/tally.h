@@ -3,7 +3,7 @@
 #ifndef DP_SESSION_VIEW_TALLY_H
 #define DP_SESSION_VIEW_TALLY_H
 
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 #include "session/trace_spec.h"
 #include "session/view/eval.h"
 

@@ -6,8 +6,8 @@
 #ifndef DP_SESSION_VIEW_VIEW_H
 #define DP_SESSION_VIEW_VIEW_H
 
+#include "output/aggregations/aggregations.h"
 #include "output/output.h"
-#include "output/reports/aggregations.h"
 #include "session/trace_spec.h"
 
 struct dp_view_asked {

@@ -229,6 +229,135 @@ class Values(unittest.TestCase):
         self.assertEqual(sum(int(n) for _, n in counts), truth["foo"][0], folded)
 
 
+def callers(n):
+    return [harness.target_path("callers"), str(n)]
+
+
+class Keys(unittest.TestCase):
+    """Rows of callers, of several keys; truth is what the program counted."""
+
+    def rows(self, *args, n=400):
+        rows, summary, truth, done = ask(*args, program=callers(n))
+        self.assertIn("RESULT OK", done.stdout)
+        self.assertEqual(summary["lost"]["total"], 0)
+        self.assertEqual(sum(r["hits"] for r in rows), truth["work"][0])
+        return rows, truth
+
+    def test_caller_at_entry_return_and_inside(self):
+        for probe in (("--function", "work"), ("--return", "work"), ("--probe", "work")):
+            rows, truth = self.rows("--count", "--by", "caller", *probe)
+            self.assertEqual({r["key"]: r["hits"] for r in rows}, {name: truth[name][0] for name in ("first", "second")}, probe)
+
+    def test_caller_at_any_instruction(self):
+        rows, _, truth, _ = ask("--count", "--by", "caller", "--probe", "work:*", program=callers(40))
+        for row in rows:
+            self.assertEqual(row["hits"], truth[row["key"]][0], row)
+        self.assertGreater(len(rows), 4)
+
+    def test_caller_of_calls_of_the_kernel(self):
+        done = run("--syscall", "write", "--count", "--by", "caller", "-f", "json", "--", *callers(1))
+        rows = [o for o in harness.objects(done.stderr) if o["type"] == "answer"]
+        self.assertGreater(sum(r["hits"] for r in rows), 0)
+        self.assertFalse([r for r in rows if r["key"] == "no caller"], rows)
+
+    def test_values_and_caller(self):
+        rows, _ = self.rows("--count", "--by", "size, caller", "--function", "work")
+        self.assertEqual({(r["keys"]["size"], r["keys"]["caller"]): r["hits"] for r in rows},
+                         {**{(i, "first"): 100 for i in range(4)}, (100, "second"): 200, (201, "second"): 100, (203, "second"): 100})
+        self.assertEqual(list(rows[0]["keys"]), ["size", "caller"])
+
+    def test_keys_given_apart(self):
+        rows, _ = self.rows("--sum", "size", "--by", "weight", "--by", "pid", "--by", "comm", "--function", "work")
+        self.assertEqual({(r["keys"]["weight"], r["keys"]["comm"]) for r in rows}, {(0, "callers"), (1, "callers")})
+        self.assertEqual({r["keys"]["pid"] for r in rows}, {rows[0]["pid"]})
+        self.assertEqual({r["keys"]["weight"]: r["hits"] for r in rows}, {0: 200, 1: 600})
+
+    def test_only_keys_of_the_process(self):
+        rows, truth = self.rows("--count", "--by", "pid,exe", "--function", "work")
+        self.assertEqual((only(rows)["keys"]["exe"], only(rows)["keys"]["pid"]), (harness.target_path("callers"), rows[0]["pid"]))
+
+    def test_backtrace_of_a_depth(self):
+        rows, truth = self.rows("--count", "--by", "backtrace:2", "--function", "work")
+        self.assertEqual({len(r["stack"]) for r in rows}, {2})
+        counts = {}
+        for r in rows:
+            name = r["stack"][1]["symbol"].split("+")[0]
+            counts[name] = counts.get(name, 0) + r["hits"]
+        self.assertEqual(counts, {name: truth[name][0] for name in ("first", "second")})
+        rows, truth = self.rows("--count", "--by", "backtrace:1", "--function", "work")
+        self.assertEqual([f["symbol"].split("+")[0] for f in only(rows)["stack"]], ["work"])
+
+    def test_backtrace_and_value(self):
+        rows, _ = self.rows("--count", "--by", "weight,backtrace:2,caller", "--function", "work")
+        for r in rows:
+            self.assertEqual(r["keys"]["backtrace:2"][1]["symbol"].split("+")[0], r["keys"]["caller"])
+        self.assertEqual(len(rows), 4, "second() calls twice, with weight 1 only")
+
+    def test_children_that_are_followed(self):
+        done = run("--follow", "--function", "work", "--count", "--by", "pid,caller", "-f", "json", "--", "sh", "-c",
+                   f"{harness.target_path('callers')} 2 & {harness.target_path('callers')} 2; wait; exit 0")
+        rows = [o for o in harness.objects(done.stderr) if o["type"] == "answer"]
+        self.assertEqual(sorted((r["keys"]["caller"], r["hits"]) for r in rows), [("first", 2)] * 2 + [("second", 2)] * 2)
+        self.assertEqual(len({r["keys"]["pid"] for r in rows}), 2)
+
+    def test_table(self):
+        done = run("--function", "work", "--count", "--by", "size / 100,caller", "--", *callers(40)).stderr
+        self.assertRegex(done, r"(?m)^ +hits probe, by size / 100,caller$")
+        self.assertRegex(done, r"(?m)^ +40 work  0  first$")
+        self.assertRegex(done, r"(?m)^ +20 work  2  second$")
+
+
+class Several(unittest.TestCase):
+    """Several aggregations in one run."""
+
+    def test_each_with_its_name(self):
+        rows, summary, truth, _ = ask("--count", "--hist", "weight", "--sum", "size", "--max", "size", "--min", "weight", "--function",
+                                      "work", program=callers(400))
+        row = only(rows)
+        self.assertEqual(row["hits"], truth["work"][0])
+        hist, size, weight = row["aggregations"]
+        self.assertEqual((hist["value"], [b["hits"] for b in hist["buckets"]]), ("weight", [200, 600]))
+        self.assertEqual((size["value"], size["sum"], size["max"]), ("size", truth["work"][1], 203))
+        self.assertEqual((weight["value"], weight["min"]), ("weight", 0))
+
+    def test_with_keys(self):
+        rows, _, truth, _ = ask("--sum", "size", "--hist", "size,0,200,50", "--by", "caller", "--function", "work", program=callers(400))
+        for row in rows:
+            self.assertEqual(row["aggregations"][0]["sum"], truth[row["key"]][1])
+            self.assertEqual(sum(b["hits"] for b in row["aggregations"][1]["buckets"]), truth[row["key"]][0])
+
+    def test_two_histograms_of_durations(self):
+        rows, summary, truth, _ = ask("--hist", "duration", "--hist", "duration,0,1ms,10us", "--avg", "duration", "--return", "work",
+                                      program=callers(4000))
+        row = only(rows)
+        self.assertEqual((row["hits"], summary["lost"]["total"]), (truth["work"][0], 0))
+        for part in row["aggregations"][:2]:
+            self.assertEqual(sum(b["hits"] for b in part["buckets"]), row["hits"])
+            self.assertEqual(part["unit"], "ns")
+
+    def test_columns(self):
+        done = run("--function", "work", "--sum", "size", "--max", "weight", "--by", "caller", "--rate", "--", *callers(40)).stderr
+        self.assertRegex(done, r"(?m)^ +hits +hits/s +sum\(size\) +sum/s\(size\) +max\(weight\) probe, by caller$")
+        self.assertRegex(done, r"(?m)^ +40 +[\d.]+ +60 +[\d.]+ +1 work  first$")
+
+    def test_rate(self):
+        rows, _, _, _ = ask("--count", "--rate", "--function", "work", program=callers(40))
+        self.assertAlmostEqual(only(rows)["rate"], only(rows)["hits"] / only(rows)["seconds"], places=3)
+
+    def test_an_unreadable_value_counts_in_none(self):
+        rows, summary, truth, _ = ask("--sum", "size", "--max", "size / weight", "--function", "work", program=callers(400))
+        self.assertEqual((only(rows)["hits"], only(rows)["aggregations"][0]["sum"]), (600, sum(i % 4 for i in range(1, 400, 2)) +
+                                                                                   sum(300 + i % 4 for i in range(1, 400, 2))))
+        self.assertEqual(summary["lost"]["unreadable"], 200)
+
+    def test_percentiles(self):
+        rows, _, _, done = ask("--hist", "size,0,300,1", "--function", "work", program=callers(400))
+        self.assertEqual([only(rows)[f"p{n}"] for n in (50, 90, 99)], [3, 203, 203])
+        text = run("--hist", "size", "--by", "caller", "--function", "work", "--", *callers(400)).stderr
+        self.assertRegex(text, r"(?m)^ +hits +~p50 +~p90 +~p99 of size, by caller$")
+        self.assertRegex(text, r"(?m)^work  second: size, 400 hits, p50 ~\d+, p90 ~\d+, p99 ~\d+ \(interpolated\)$")
+
+
 class Durations(unittest.TestCase):
     def test_recursion_tail_calls_and_longjmp(self):
         rows, summary, truth, done = ask("--hist", "duration", "--return", "rec", "--return", "tailed", "--return", "maybe",
@@ -285,8 +414,14 @@ class Usage(unittest.TestCase):
     def test_what_does_not_go_together(self):
         foo = ("--function", "main")
         self.refused(*foo, "--by", "rdi")
-        self.refused(*foo, "--count", "--hist", "rdi")
-        self.refused(*foo, "--sum", "rdi", "--max", "rsi")
+        self.refused(*foo, "--sum", "rsi", "--hist", "rdi", "--by", "backtrace", "--folded")
+        self.refused(*foo, "--count", "--by", "pid,,tid")
+        self.refused(*foo, "--count", "--by", "rdi,rsi,rdx,rcx,tid")
+        self.refused(*foo, "--count", "--by", "caller", "--by", "caller")
+        self.refused(*foo, "--count", "--by", "backtrace:0")
+        self.refused(*foo, "--count", "--by", "backtrace:64")
+        self.refused(*foo, "--rate")
+        self.refused(*foo, *(word for i in range(7) for word in ("--sum", f"rdi + {i}")))
         self.refused(*foo, "--count", "--session", "mine")
         self.refused(*foo, "--count", "-t", "regs")
         self.refused(*foo, "--count", "--folded")

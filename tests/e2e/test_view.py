@@ -49,7 +49,9 @@ AGGREGATIONS = [
     ("--count",), ("--count", "--by", "r->kind"), ("--hist", "r->len"), ("--hist", "i,0,200,7"), ("--sum", "i", "--avg", "i"),
     ("--min", "r->len", "--max", "r->len", "--by", "i % 7"), ("--max", "r->d"), ("--hist", "i * 2", "--by", "r->kind == POST"),
     ("--count", "--by", "comm"), ("--count", "--by", "backtrace"), ("--count", "--by", "backtrace", "--folded"),
-    ("--sum", "i", "--by", "i", "--top", "5"),
+    ("--sum", "i", "--by", "i", "--top", "5"), ("--count", "--by", "r->kind,caller"), ("--count", "--by", "caller"),
+    ("--count", "--by", "comm, i % 3, backtrace:2"), ("--count", "--by", "backtrace:2"),
+    ("--sum", "i", "--hist", "r->len", "--max", "r->len", "--hist", "i,0,200,7", "--by", "i % 2"),
 ]  # fmt: skip
 
 
@@ -168,7 +170,7 @@ class Shown(WithProgram):
         self.record("t", "--function", "work", "-t", "i", calls=5)
         for args in (("-f", "xml"), ("--last", "1", "--to", "2"), ("--by", "i"), ("-f", "folded", "--sum", "i"), ("--folded", "--count"), ("--pid", "1")):
             self.assertIn("[DP-USAGE]", self.view("t", *args, status=harness.OWN_FAILURE).stderr, args)
-        for args in (("--when", "nosuch == 1"), ("--sum", "s"), ("--count", "--by", "backtrace")):
+        for args in (("--when", "nosuch == 1"), ("--sum", "s"), ("--count", "--by", "backtrace"), ("--count", "--by", "i,caller")):
             self.assertIn("[DP-NO-VARIABLE]", self.view("t", *args, status=harness.OWN_FAILURE).stderr, args)
         self.assertIn("[DP-SYNTAX]", self.view("t", "--when", "i ==", status=harness.OWN_FAILURE).stderr)
 

@@ -162,8 +162,10 @@ static bool each_key(const struct dp_target *t, const uint8_t *entry, dp_key_fn 
 		return true;
 	key.probe = (unsigned)mark - 1;
 	if (t->cells.stack) {
-		key.frames = words + 1;
-		key.nframes = words[0] < t->cells.stack ? (unsigned)words[0] : t->cells.stack - 1;
+		const uint64_t n = words[0] < t->cells.stack ? words[0] : t->cells.stack - 1;
+		key.value = words + 1;
+		key.frames = key.value + t->cells.values;
+		key.nframes = n > t->cells.values ? (unsigned)(n - t->cells.values) : 0;
 	}
 	return each(&key, data);
 }

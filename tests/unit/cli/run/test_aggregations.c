@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows that --top leaves out are those with the least values, not those with the fewest hits. */
 #include "cli/options/options.h"
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

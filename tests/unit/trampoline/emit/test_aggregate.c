@@ -4,6 +4,7 @@
  * leaves no trace.
  */
 #include "test_stub_world.h"
+#include "trampoline/arch/x86_64/emit/aggregate.h"
 #include "trampoline/arch/x86_64/emit/pair.h"
 
 #include <asm/hwcap2.h>
@@ -138,32 +139,41 @@ static unsigned linear_bucket(int64_t v)
 	return at / answer.step < answer.buckets ? (unsigned)(at / answer.step) + 1 : answer.buckets + 1;
 }
 
-static void add(uint64_t *want, int64_t v)
+static void add_part(const struct dp_agg *part, uint64_t *want, int64_t v)
 {
-	if (answer.what & DP_AGG_LOG2)
+	if (part->what & DP_AGG_LOG2)
 		want[log2_bucket(v)]++;
-	else if (answer.what & DP_AGG_LINEAR)
+	else if (part->what & DP_AGG_LINEAR)
 		want[linear_bucket(v)]++;
 	else
 		want[0]++;
-	if (answer.what & DP_AGG_SUM)
+	if (part->what & DP_AGG_SUM)
 		want[DP_AGG_WORD_SUM] += (uint64_t)v;
 	const uint64_t up = (uint64_t)v ^ UINT64_C(1) << 63;
-	if (answer.what & DP_AGG_MAX && want[DP_AGG_WORD_MAX] < up)
+	if (part->what & DP_AGG_MAX && want[DP_AGG_WORD_MAX] < up)
 		want[DP_AGG_WORD_MAX] = up;
-	if (answer.what & DP_AGG_MIN && want[DP_AGG_WORD_MIN] < ~up)
+	if (part->what & DP_AGG_MIN && want[DP_AGG_WORD_MIN] < ~up)
 		want[DP_AGG_WORD_MIN] = ~up;
+}
+
+static void add(uint64_t *want, int64_t v)
+{
+	for (const struct dp_agg *part = &answer; part; want += dp_agg_own_words(part), part = part->next)
+		add_part(part, want, v);
 }
 
 /* Adds up in the first block what the stub has spread over several. */
 static void gather(void)
 {
 	const unsigned words = dp_agg_words(&answer), at = WORLD_PROBE * (words + dp_agg_pending(&answer));
-	const unsigned greatest = answer.what & (DP_AGG_MIN | DP_AGG_MAX) ? DP_AGG_WORD_MAX : words;
+	const bool extremes = answer.what & (DP_AGG_MIN | DP_AGG_MAX);
 	for (unsigned b = 1; b < 1u << DP_AGG_SPREAD_BITS; b++) {
 		uint64_t *from = &home->block[0][b * SPREAD / 8 + at], *to = &home->block[0][at];
 		for (unsigned i = 0; i < words; i++) {
-			to[i] = i < greatest ? to[i] + from[i] : from[i] > to[i] ? from[i] : to[i];
+			if (!extremes || (i != DP_AGG_WORD_MAX && i != DP_AGG_WORD_MIN))
+				to[i] += from[i];
+			else if (to[i] < from[i])
+				to[i] = from[i];
 			from[i] = 0;
 		}
 	}
@@ -241,10 +251,34 @@ Test(answer, steps_narrow_and_wide)
 	} of[] = {{0, 1, 10}, {-7, 3, 100}, {0, 1000, 4000}, {-1000000, 4294967, 900}, {INT64_MIN, UINT64_C(1) << 54, 1000},
 	          {5, 7, 1}};
 	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
-		answer = (struct dp_agg){DP_AGG_LINEAR, &arg, of[i].low, of[i].step, of[i].buckets, NULL, 0};
+		answer = (struct dp_agg){
+		        .what = DP_AGG_LINEAR, .value = &arg, .low = of[i].low, .step = of[i].step, .buckets = of[i].buckets};
 		check(0x30000000, KNOWN);
 		check(UINT64_C(1) << 45, SHARED);
 	}
+}
+
+Test(answer, several_of_one_hit)
+{
+	struct dp_agg last = {.what = DP_AGG_COUNT}, next = {.what = DP_AGG_LOG2, .value = &arg, .next = &last};
+	check_everywhere((struct dp_agg){.what = DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX, .value = &arg, .next = &next});
+}
+
+/* A hit counts for all of them or for none. */
+Test(answer, none_of_several_if_a_value_cannot_be_computed)
+{
+	struct dp_expr zero = {.kind = DP_EXPR_CONST};
+	struct dp_expr quotient = {.kind = DP_EXPR_BINARY, .op = DP_OP_UDIV, .a = &arg, .b = &arg};
+	struct dp_agg next = {.what = DP_AGG_SUM, .value = &quotient};
+	answer = (struct dp_agg){.what = DP_AGG_LOG2, .value = &zero, .next = &next};
+	begin(0x30000000, KNOWN, NULL);
+	probe_place(&probe, 0, NULL);
+	for (unsigned k = 0; k < 10; k++)
+		hit(k % 2);
+	cr_expect_eq(cells_of(KNOWN)[0], 5);
+	cr_expect_eq(cells_of(KNOWN)[DP_AGG_LOG2_WORDS], 5);
+	cr_expect_eq(cells_of(KNOWN)[DP_AGG_LOG2_WORDS + DP_AGG_WORD_SUM], 5);
+	end();
 }
 
 Test(answer, only_where_the_condition_holds)

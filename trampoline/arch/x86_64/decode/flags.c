@@ -141,11 +141,19 @@ static bool asks(const struct dp_expr *e)
 	return e && (e->kind == DP_EXPR_RFLAGS || asks(e->a) || asks(e->b) || asks(e->c));
 }
 
+static bool answer_asks(const struct dp_agg *answer)
+{
+	bool some = asks(answer->by) || answer->stack;
+	for (unsigned i = 0; i < answer->nkeys; i++)
+		some |= !answer->key[i] || asks(answer->key[i]);
+	for (; answer; answer = answer->next)
+		some |= asks(answer->value);
+	return some;
+}
+
 bool dp_flags_free(const struct dp_runtime *rt, const struct dp_request *req)
 {
-	const struct dp_agg *answer = req->answer;
-	if (rt->flags_shown || !req->text || req->hook || asks(req->when) ||
-	    (answer && (asks(answer->value) || asks(answer->by) || answer->stack)))
+	if (rt->flags_shown || !req->text || req->hook || asks(req->when) || (req->answer && answer_asks(req->answer)))
 		return false;
 	for (size_t i = 0; req->fields && i < req->fields->n; i++) {
 		const struct dp_field *f = &req->fields->field[i];

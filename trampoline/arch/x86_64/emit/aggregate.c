@@ -10,33 +10,12 @@
  * addresses are part of the instructions. The thread id is not checked: the cells belong to the control block. A plain count
  * needs only two registers, and tests its condition before it saves them, if the flags need not be preserved.
  */
-#include "trampoline/arch/x86_64/emit/aggregate.h"
+#include "trampoline/arch/x86_64/emit/aggregate_stub.h"
 
-#include "trampoline/arch/x86_64/emit/capture.h"
-#include "trampoline/arch/x86_64/expr/expr.h"
 #include "trampoline/arch/x86_64/decode/flags.h"
 #include "trampoline/arch/x86_64/emit/pair.h"
 
 enum { CACHE_LINE = 64 };
-
-struct stub {
-	struct dp_asm a;
-	const struct dp_runtime *rt;
-	const struct dp_request *req;
-	struct dp_view view;
-	bool timed, keyed; /* keyed: by an expression or by backtrace; the agent finds the cells */
-	bool spread;       /* threads cannot be distinguished: all cells are shared */
-	bool flags;        /* the program's flags must be preserved */
-	bool direct;       /* the value is the duration, which nothing else needs: it stays in rax */
-	bool counted;      /* some expression needs the number of hits */
-	unsigned room;     /* enum dp_frame_room */
-	int64_t cells;                /* offset of the probe's cells in a block */
-	struct dp_exits exits;        /* of every expression */
-	struct dp_runtime rt_stacked; /* by backtrace: with the agent's other entry points in place of the usual ones */
-	struct dp_field field;
-	struct dp_fields backtrace;
-	struct dp_label desc, slow, have, unpaired, restore, leave;
-};
 
 /* ---- blocks ---------------------------------------------------------------------------------------------------------- */
 
@@ -157,32 +136,32 @@ void dp_agg_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct dp_
 /* ---- a count of hits -------------------------------------------------------------------------------------------------- */
 
 /* Whether two registers are enough. */
-static bool is_plain_count(const struct stub *s)
+static bool is_plain_count(const struct dp_agg_stub *s)
 {
 	const struct dp_request *req = s->req;
-	return req->answer && req->answer->what == DP_AGG_COUNT && !s->keyed && !req->pair && !s->spread &&
+	return req->answer && req->answer->what == DP_AGG_COUNT && !req->answer->next && !s->keyed && !req->pair && !s->spread &&
 	       (!req->when || dp_expr_is_light(req->when));
 }
 
 /* A thread whose block is not at its hash index, or that has none. */
-static void count_slowly(struct stub *s, struct dp_label done)
+static void count_slowly(struct dp_agg_stub *s, struct dp_label done)
 {
 	struct dp_label locked = dp_asm_label(&s->a), out = dp_asm_label(&s->a);
 	dp_asm_bind(&s->a, s->slow);
 	dp_asm_push(&s->a, DP_RSI);
 	dp_agg_ask(&s->a, s->rt, s->desc, out);
 	dp_asm_jcc(&s->a, DP_CC_NE, locked);
-	dp_agg_apply(&s->a, s->req->answer, s->cells, false);
+	dp_agg_apply(&s->a, s->req->answer, s->cells, DP_AGG_OWN);
 	dp_asm_jmp(&s->a, out);
 	dp_asm_bind(&s->a, locked);
-	dp_agg_apply(&s->a, s->req->answer, s->cells, true);
+	dp_agg_apply(&s->a, s->req->answer, s->cells, DP_AGG_LOCKED);
 	dp_asm_bind(&s->a, out);
 	dp_asm_pop(&s->a, DP_RSI);
 	dp_asm_jmp(&s->a, done);
 }
 
 /* rcx and rdx are free. */
-static void count(struct stub *s)
+static void count(struct dp_agg_stub *s)
 {
 	struct dp_asm *a = &s->a;
 	if (is_low(s->rt)) {
@@ -192,12 +171,12 @@ static void count(struct stub *s)
 	}
 	dp_asm_push(a, DP_RSI);
 	find_block(a, s->rt, DP_RSI, s->restore);
-	dp_agg_apply(a, s->req->answer, s->cells, false);
+	dp_agg_apply(a, s->req->answer, s->cells, DP_AGG_OWN);
 	dp_asm_pop(a, DP_RSI);
 }
 
 /* Counts; `bare`: nothing is saved, and rax is left alone. */
-static void count_framed(struct stub *s, bool bare, struct dp_label done)
+static void count_framed(struct dp_agg_stub *s, bool bare, struct dp_label done)
 {
 	struct dp_asm *a = &s->a;
 	if (bare)
@@ -213,7 +192,7 @@ static void count_framed(struct stub *s, bool bare, struct dp_label done)
 }
 
 /* A false condition runs straight: it costs a comparison. */
-static uint64_t emit_plain_count(struct stub *s)
+static uint64_t emit_plain_count(struct dp_agg_stub *s)
 {
 	struct dp_asm *a = &s->a;
 	const bool bare = !s->flags && dp_frame_gates_near(a, s->req);
@@ -246,94 +225,11 @@ static uint64_t emit_plain_count(struct stub *s)
 
 /* ---- all other stubs -------------------------------------------------------------------------------------------------- */
 
-static struct dp_expr_code code_of(struct stub *s)
-{
-	return (struct dp_expr_code){.a = &s->a, .rt = s->rt, .exits = s->exits, .view = s->view};
-}
-
-/* Loads the value into rax; preserves rsi. */
-static void emit_value(struct stub *s)
-{
-	struct dp_expr_code c = code_of(s);
-	if (s->req->answer->value && !s->direct)
-		dp_expr_value(&c, s->req->answer->value);
-}
-
-/* To `restore` if the condition is false. */
-static void emit_condition(struct stub *s)
-{
-	struct dp_expr_code c = code_of(s);
-	if (s->req->when)
-		dp_expr_jump(&c, s->req->when, false, s->restore);
-}
-
-/* A hit that cannot be computed is not aggregated, but counted as unreadable. */
-static void emit_undecided(struct stub *s)
-{
-	const struct dp_agg *answer = s->req->answer;
-	if (!dp_expr_may_fail(s->req->when) && !(answer && (dp_expr_may_fail(answer->value) || dp_expr_may_fail(answer->by))))
-		return;
-	dp_exits_put(&s->a, &s->exits);
-	dp_asm_mov_const(&s->a, s->req->lost + offsetof(struct dp_lost, unreadable), DP_RAX);
-	dp_asm_lock_inc(&s->a, dp_rm_mem(DP_RAX, 0));
-	dp_asm_jmp(&s->a, s->restore);
-}
-
-/* Loads the key's cells into rsi, using the agent. NE: they are shared. */
-static void emit_keyed(struct stub *s)
-{
-	struct dp_expr_code c = code_of(s);
-	dp_expr_value(&c, s->req->answer->by);
-	dp_asm_mov_store(&s->a, 8, DP_RAX, dp_rm_reg(DP_RDX));
-	dp_asm_lea_label(&s->a, s->desc, DP_RAX);
-	dp_asm_call(&s->a, s->rt->keyed, DP_RCX);
-	dp_asm_test(&s->a, 8, DP_RSI, dp_rm_reg(DP_RSI));
-	dp_asm_jcc(&s->a, DP_CC_E, s->restore);
-	dp_asm_test(&s->a, 8, DP_RCX, dp_rm_reg(DP_RCX));
-}
-
-/* The same for the backtrace's cells: a capture of one field, whose helper returns cells instead of writing a record. */
-static void emit_stacked(struct stub *s)
-{
-	struct dp_capture_code c = {.a = &s->a, .view = s->view, .desc = s->desc};
-	s->rt_stacked.backtrace = s->req->small_stack ? s->rt->stacked_apart : s->rt->stacked;
-	s->rt_stacked.finish = s->rt->stacked_done;
-	dp_capture_init(&c, &s->rt_stacked, &s->backtrace, 0);
-	dp_asm_lea(&s->a, dp_rm_mem(DP_RSP, DP_FRAME_OUT), DP_RCX);
-	dp_capture_call(&c);
-	dp_asm_mov_load(&s->a, 8, dp_rm_mem(DP_RSP, DP_FRAME_OUT), DP_RSI);
-	dp_asm_test(&s->a, 8, DP_RSI, dp_rm_reg(DP_RSI));
-	dp_asm_jcc(&s->a, DP_CC_E, s->restore);
-	dp_asm_alu_imm(&s->a, DP_ALU_CMP, 8, 0, dp_rm_mem(DP_RSP, DP_FRAME_OUT + 8));
-}
-
-/* Aggregates, with the block in rsi. */
-static void emit_answer(struct stub *s, bool locked)
-{
-	struct dp_label shared = dp_asm_label(&s->a);
-	if (!s->keyed) {
-		emit_value(s);
-		dp_agg_apply(&s->a, s->req->answer, s->cells, locked);
-		return;
-	}
-	if (s->req->answer->by)
-		emit_keyed(s);
-	else
-		emit_stacked(s);
-	dp_asm_jcc(&s->a, DP_CC_NE, shared);
-	emit_value(s);
-	dp_agg_apply(&s->a, s->req->answer, 0, false);
-	dp_asm_jmp(&s->a, s->restore);
-	dp_asm_bind(&s->a, shared);
-	emit_value(s);
-	dp_agg_apply(&s->a, s->req->answer, 0, true);
-}
-
 /*
  * The end of a call: continues only if the entry is known and the call took long enough. The time is read after the search for
  * the block: what follows rdtsc waits for it, what precedes it does not.
  */
-static void emit_leave_call(struct stub *s)
+static void emit_leave_call(struct dp_agg_stub *s)
 {
 	dp_pair_now(&s->a);
 	dp_pair_leave(&s->a, &s->view, s->rt, s->req, s->unpaired);
@@ -347,7 +243,7 @@ static void emit_leave_call(struct stub *s)
 }
 
 /* After the block has been found. */
-static void emit_known(struct stub *s)
+static void emit_known(struct dp_agg_stub *s)
 {
 	if (s->req->enters) {
 		dp_pair_enter(&s->a, &s->view, s->rt, s->req);
@@ -355,19 +251,19 @@ static void emit_known(struct stub *s)
 	}
 	if (s->timed) {
 		emit_leave_call(s);
-		emit_condition(s);
+		dp_agg_condition(s);
 	}
-	emit_answer(s, s->spread);
+	dp_agg_answer(s, s->spread);
 }
 
 /* For keys alone, the agent finds the block. The entries of goroutines' calls are in none. */
-static bool needs_block(const struct stub *s)
+static bool needs_block(const struct dp_agg_stub *s)
 {
 	return s->req->pair ? !(s->req->enters && s->req->goroutines) : !s->keyed;
 }
 
 /* A shared block has no pairs: different threads' calls would overwrite each other's. */
-static void emit_slow(struct stub *s)
+static void emit_slow(struct dp_agg_stub *s)
 {
 	struct dp_label locked = dp_asm_label(&s->a);
 	dp_asm_bind(&s->a, s->slow);
@@ -385,17 +281,17 @@ static void emit_slow(struct stub *s)
 		if (!s->req->enters)
 			dp_agg_lose(&s->a, s->rt, s->req, offsetof(struct dp_agg_loss, unpaired));
 	} else {
-		emit_answer(s, true);
+		dp_agg_answer(s, true);
 	}
 	dp_asm_jmp(&s->a, s->restore);
 }
 
-static uint64_t emit_general(struct stub *s)
+static uint64_t emit_general(struct dp_agg_stub *s)
 {
 	struct dp_asm *a = &s->a;
 	if (needs_block(s))
 		emit_slow(s);
-	emit_undecided(s);
+	dp_agg_undecided(s);
 	dp_asm_align(a, CACHE_LINE);
 	const uint64_t start = dp_asm_here(a);
 	dp_frame_enter(a, s->flags);
@@ -404,7 +300,7 @@ static uint64_t emit_general(struct stub *s)
 	if (s->counted && !s->timed)
 		dp_frame_count(a, &s->view, s->rt, s->req->hits);
 	if (!s->timed)
-		emit_condition(s);
+		dp_agg_condition(s);
 	if (needs_block(s) && s->spread && !s->req->pair)
 		spread_block(a, s->rt, s->slow);
 	else if (needs_block(s) && !s->spread)
@@ -429,30 +325,43 @@ static bool is_duration(const struct dp_expr *e)
 
 static bool asks_for_hits(const struct dp_request *req)
 {
-	const struct dp_agg *a = req->answer;
-	return dp_expr_asks_for(req->when, DP_FACT_HITS) ||
-	       (a && (dp_expr_asks_for(a->value, DP_FACT_HITS) || dp_expr_asks_for(a->by, DP_FACT_HITS)));
+	bool asks = dp_expr_asks_for(req->when, DP_FACT_HITS) || (req->answer && dp_expr_asks_for(req->answer->by, DP_FACT_HITS));
+	for (unsigned i = 0; req->answer && i < req->answer->nkeys; i++)
+		asks |= dp_expr_asks_for(req->answer->key[i], DP_FACT_HITS);
+	for (const struct dp_agg *a = req->answer; a; a = a->next)
+		asks |= dp_expr_asks_for(a->value, DP_FACT_HITS);
+	return asks;
 }
 
-static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
+/* How many the agent looks for: two for the caller. */
+static unsigned frames_of(const struct dp_agg *answer)
+{
+	unsigned most = answer->stack;
+	for (unsigned i = 0; i < answer->nkeys; i++)
+		most = !answer->key[i] && most < 2 ? 2 : most;
+	return most;
+}
+
+static void stub_init(struct dp_agg_stub *s, struct dp_buf *out, uint64_t at)
 {
 	struct dp_label *const labels[] = {&s->desc, &s->slow, &s->have, &s->unpaired, &s->restore, &s->leave};
 	dp_asm_init(&s->a, out, at);
 	for (size_t i = 0; i < sizeof(labels) / sizeof(*labels); i++)
 		*labels[i] = dp_asm_label(&s->a);
 	s->timed = s->req->pair && !s->req->enters;
-	s->keyed = s->req->answer && (s->req->answer->by || s->req->answer->stack);
+	s->keyed = s->req->answer && (s->req->answer->by || s->req->answer->stack || s->req->answer->nkeys);
 	s->spread = s->rt->identity == DP_ID_TID && !s->rt->bases;
-	s->direct = s->timed && !s->keyed && !s->req->when && is_duration(s->req->answer->value);
+	s->direct = s->timed && !s->keyed && !s->req->when && !s->req->answer->next && is_duration(s->req->answer->value);
 	s->room = s->timed && !s->direct ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
-	if (s->req->answer && s->req->answer->stack)
+	if (s->req->answer && dp_agg_unwinds(s->req->answer))
 		s->room = DP_FRAME_STACKED;
+	s->room |= s->req->answer ? DP_FRAME_WORDS(dp_agg_room(s->req->answer)) : 0;
 	s->counted = s->req->hits && !s->req->enters && asks_for_hits(s->req);
 	s->room |= s->counted ? DP_FRAME_COUNTED : 0u;
 	s->flags = !dp_flags_free(s->rt, s->req);
 	s->rt_stacked = *s->rt;
 	s->field = (struct dp_field){.type = DP_TYPE_BACKTRACE, .source = DP_SRC_UNWIND};
-	s->field.size = s->req->answer ? s->req->answer->stack : 0;
+	s->field.size = s->req->answer ? frames_of(s->req->answer) : 0;
 	s->backtrace = (struct dp_fields){&s->field, 1};
 	s->exits.n = DP_EXPR_PUSHES + 1;
 	for (unsigned i = 0; i < s->exits.n; i++)
@@ -462,10 +371,28 @@ static void stub_init(struct stub *s, struct dp_buf *out, uint64_t at)
 		s->cells = (int64_t)s->req->probe * (dp_agg_words(s->req->answer) + dp_agg_pending(s->req->answer)) * 8;
 }
 
-struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
-                                     struct dp_stub *ret)
+static uint16_t stack_words(const struct dp_agg *answer)
 {
-	struct stub s = {.rt = rt, .req = req};
+	return (uint16_t)(answer->nkeys || answer->stack ? 1 + answer->nkeys + answer->stack : 0);
+}
+
+/* For the agent, of a key with frames (agent/abi.h). */
+static void put_op(struct dp_agg_stub *s)
+{
+	const struct dp_agg *answer = s->req->answer;
+	struct dp_op op = {.size = s->field.size};
+	if (answer->nkeys)
+		op.addr = answer->nkeys | (uint64_t)answer->stack << 32;
+	for (unsigned i = 0; i < answer->nkeys; i++)
+		if (!answer->key[i])
+			op.field = (uint16_t)(i + 1);
+	dp_asm_data(&s->a, &op, sizeof(op));
+}
+
+struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct dp_runtime *rt, const struct dp_request *req,
+                                  struct dp_stub *ret)
+{
+	struct dp_agg_stub s = {.rt = rt, .req = req};
 	struct dp_probe_desc desc = {
 	        .agent = rt->agent, .lost = req->lost, .probe = req->probe, .site = req->site, .event = req->event};
 	if (!rt->answers.head)
@@ -474,10 +401,10 @@ struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct 
 		DP_TRY(dp_pair_goroutine_check(rt));
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
-	desc.stack_words = (uint16_t)(s.field.size ? s.field.size + 1 : 0);
+	desc.stack_words = req->answer ? stack_words(req->answer) : 0;
 	dp_asm_data(&s.a, &desc, sizeof(desc));
 	if (s.field.size)
-		dp_asm_data(&s.a, &(struct dp_op){.size = s.field.size}, sizeof(struct dp_op));
+		put_op(&s);
 	ret->entry = is_plain_count(&s) ? emit_plain_count(&s) : emit_general(&s);
 	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)

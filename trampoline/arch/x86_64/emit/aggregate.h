@@ -20,8 +20,14 @@ void dp_agg_ask(struct dp_asm *a, const struct dp_runtime *rt, struct dp_label d
 /* Adds one to `what` (an offset in struct dp_agg_loss) in the block in rsi. Locked, for shared blocks. */
 void dp_agg_lose(struct dp_asm *a, const struct dp_runtime *rt, const struct dp_request *req, size_t what);
 
-/* aggregate_cell.c: the cells are at disp(%rsi), the value in rax; `locked`: for shared cells. Changes rax, rcx, rdx and flags.
- */
-void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, bool locked);
+/* aggregate_cell.c: one aggregation; its cells are at disp(%rsi), the value in rax. Changes rax, rcx, rdx and flags. */
+enum dp_agg_how {
+	DP_AGG_ALONE,  /* no other thread uses the cells, and the last hit may wait in the word behind them */
+	DP_AGG_OWN,    /* no other thread uses them */
+	DP_AGG_LOCKED, /* others do */
+};
+void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how);
+/* Words of this aggregation alone. */
+unsigned dp_agg_own_words(const struct dp_agg *answer);
 
 #endif

@@ -11,6 +11,14 @@
 
 unsigned dp_agg_words(const struct dp_agg *answer)
 {
+	unsigned words = 0;
+	for (; answer; answer = answer->next)
+		words += dp_agg_own_words(answer);
+	return words;
+}
+
+unsigned dp_agg_own_words(const struct dp_agg *answer)
+{
 	if (answer->what & DP_AGG_LOG2)
 		return DP_AGG_LOG2_WORDS;
 	if (answer->what & DP_AGG_LINEAR)
@@ -20,7 +28,7 @@ unsigned dp_agg_words(const struct dp_agg *answer)
 
 unsigned dp_agg_pending(const struct dp_agg *answer)
 {
-	return answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR) ? 1 : 0;
+	return answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR) && !answer->next ? 1 : 0;
 }
 
 static void lock(struct dp_asm *a, bool locked)
@@ -50,7 +58,7 @@ static void add_bucket(struct dp_asm *a, int64_t disp, bool locked)
 static void note_bucket(struct dp_asm *a, const struct dp_agg *answer, int64_t disp)
 {
 	static const uint8_t addq_rsi_rax_8[] = {0x48, 0x83, 0x84, 0xc6}; /* addq $imm8,disp32(%rsi,%rax,8) */
-	const struct dp_rm pending = dp_rm_mem(DP_RSI, disp + 8 * (int64_t)dp_agg_words(answer));
+	const struct dp_rm pending = dp_rm_mem(DP_RSI, disp + 8 * (int64_t)dp_agg_own_words(answer));
 	struct dp_label again = dp_asm_label(a), none = dp_asm_label(a);
 	const int64_t first = disp - 8;
 	dp_asm_lea(a, dp_rm_mem(DP_RCX, 1), DP_RDX);
@@ -150,19 +158,21 @@ static void statistics(struct dp_asm *a, const struct dp_agg *answer, int64_t di
 }
 
 /* Shared cells have many last hits, and cells of keys have no room for theirs. */
-static bool is_late(const struct dp_agg *answer, bool locked)
+static bool is_late(const struct dp_agg *answer, enum dp_agg_how how)
 {
-	return !locked && !answer->by && !answer->stack && dp_expr_asks_for(answer->value, DP_FACT_DURATION);
+	return how == DP_AGG_ALONE && !answer->by && !answer->stack && !answer->nkeys &&
+	       dp_expr_asks_for(answer->value, DP_FACT_DURATION);
 }
 
-void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, bool locked)
+void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how)
 {
-	if (dp_agg_pending(answer)) {
+	const bool locked = how == DP_AGG_LOCKED;
+	if (answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR)) {
 		if (answer->what & DP_AGG_LOG2)
 			log2_bucket(a);
 		else
 			linear_bucket(a, answer);
-		if (is_late(answer, locked))
+		if (is_late(answer, how))
 			note_bucket(a, answer, disp);
 		else
 			add_bucket(a, disp, locked);

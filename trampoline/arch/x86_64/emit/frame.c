@@ -45,7 +45,12 @@ static const uint8_t taken[] = {DP_RAX, DP_RCX, DP_RDX, DP_RSI}; /* rax: contain
 
 static int32_t words_of(unsigned room)
 {
-	return (int32_t)((room & (DP_FRAME_COUNTED - 1)) + (room & DP_FRAME_COUNTED ? 1 : 0));
+	return (int32_t)((room & (DP_FRAME_COUNTED - 1)) + (room >> 4) + (room & DP_FRAME_COUNTED ? 1 : 0));
+}
+
+int32_t dp_frame_words(unsigned room)
+{
+	return 8 * (int32_t)(sizeof(taken) + (room & (DP_FRAME_COUNTED - 1)));
 }
 
 void dp_frame_save(struct dp_asm *a, unsigned room)

@@ -13,7 +13,7 @@ void dp_frame_leave(struct dp_asm *a, bool flags);
 void dp_frame_gates(struct dp_asm *a, const struct dp_request *req, struct dp_label leave);
 /*
  * Words above the saved registers: a duration; a call's number too; or a duration and two words for the agent's result. Above
- * them one for the number of hits.
+ * them those of DP_FRAME_WORDS(n), and one for the number of hits.
  */
 enum dp_frame_room {
 	DP_FRAME_PLAIN = 0,
@@ -22,7 +22,10 @@ enum dp_frame_room {
 	DP_FRAME_STACKED = 3,
 	DP_FRAME_COUNTED = 8 /* or'ed in */
 };
-#define DP_FRAME_OUT 40 /* with DP_FRAME_STACKED: the two words, from rsp */
+#define DP_FRAME_WORDS(n) ((n) << 4) /* or'ed in */
+#define DP_FRAME_OUT      40         /* with DP_FRAME_STACKED: the two words, from rsp */
+/* The first of the words of DP_FRAME_WORDS(), from rsp. */
+int32_t dp_frame_words(unsigned room);
 /* Frees rax, rcx, rdx, rsi: dp_frame_view() applies from here on. */
 void dp_frame_save(struct dp_asm *a, unsigned room);
 void dp_frame_restore(struct dp_asm *a, unsigned room);

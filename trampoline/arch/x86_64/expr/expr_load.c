@@ -183,6 +183,9 @@ void dp_code_fact(struct dp_expr_code *c, enum dp_fact fact)
 	case DP_FACT_HITS:
 		emit_kept(c, c->view.hits);
 		break;
+	case DP_FACT_CALLER: /* the call pushed it, and the return will pop it: it can be read */
+		dp_asm_mov_load(c->a, 8, dp_rm_mem(c->view.base, c->view.rsp + c->view.pushed), DP_RAX);
+		break;
 	default:
 		c->a->failed = true;
 	}

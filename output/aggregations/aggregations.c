@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/reports/aggregations.h"
+#include "output/aggregations/aggregations.h"
 
 #include "output/events/frames.h"
 #include "output/format/put.h"
@@ -7,14 +7,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t dp_agg_hits(unsigned what, const uint64_t *cells, unsigned words)
+static struct dp_agg like(const struct dp_agg_part *part)
+{
+	return (struct dp_agg){.what = part->what, .buckets = part->buckets};
+}
+
+unsigned dp_agg_part_words(const struct dp_agg_part *part)
+{
+	const struct dp_agg a = like(part);
+	return dp_agg_words(&a);
+}
+
+bool dp_agg_is_histogram(const struct dp_agg_part *part)
+{
+	return part->what & (DP_AGG_LOG2 | DP_AGG_LINEAR);
+}
+
+bool dp_agg_is_ns(const struct dp_agg_part *part)
+{
+	return part->value && !strcmp(part->value, "duration");
+}
+
+uint64_t dp_agg_hits(const struct dp_agg_part *part, const uint64_t *cells)
 {
 	uint64_t sum = 0;
-	if (!(what & (DP_AGG_LOG2 | DP_AGG_LINEAR)))
+	if (!dp_agg_is_histogram(part))
 		return cells[DP_AGG_WORD_COUNT];
+	const unsigned words = dp_agg_part_words(part);
 	for (unsigned i = 0; i < words; i++)
 		sum += cells[i];
 	return sum;
+}
+
+const uint64_t *dp_agg_cells_of(const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part)
+{
+	const uint64_t *cells = row->cells;
+	for (size_t i = 0; i < part; i++)
+		cells += dp_agg_part_words(&a->part[i]);
+	return cells;
 }
 
 int64_t dp_agg_max_of(uint64_t cell)
@@ -25,12 +55,6 @@ int64_t dp_agg_max_of(uint64_t cell)
 int64_t dp_agg_min_of(uint64_t cell)
 {
 	return (int64_t)(~cell ^ UINT64_C(1) << 63);
-}
-
-unsigned dp_agg_nbuckets(const struct dp_aggs_shown *a)
-{
-	const struct dp_agg like = {.what = a->what, .buckets = a->buckets};
-	return dp_agg_words(&like);
 }
 
 static void log2_bucket(unsigned i, int64_t *from, int64_t *to)
@@ -47,14 +71,50 @@ static void log2_bucket(unsigned i, int64_t *from, int64_t *to)
 	}
 }
 
-void dp_agg_bucket(const struct dp_aggs_shown *a, unsigned i, int64_t *from, int64_t *to)
+void dp_agg_bucket(const struct dp_agg_part *part, unsigned i, int64_t *from, int64_t *to)
 {
-	if (a->what & DP_AGG_LOG2) {
+	if (part->what & DP_AGG_LOG2) {
 		log2_bucket(i, from, to);
 		return;
 	}
-	*from = i ? (int64_t)((uint64_t)a->low + (i - 1) * a->step) : INT64_MIN;
-	*to = i <= a->buckets ? (int64_t)((uint64_t)a->low + i * a->step) : INT64_MAX;
+	*from = i ? (int64_t)((uint64_t)part->low + (i - 1) * part->step) : INT64_MIN;
+	*to = i <= part->buckets ? (int64_t)((uint64_t)part->low + i * part->step) : INT64_MAX;
+}
+
+unsigned dp_agg_bucket_in_order(const struct dp_agg_part *part, unsigned i)
+{
+	if (!(part->what & DP_AGG_LOG2))
+		return i;
+	return i ? i - 1 : DP_AGG_LOG2_WORDS - 1;
+}
+
+static struct dp_percentile within(const struct dp_agg_part *part, unsigned bucket, double share)
+{
+	int64_t from, to;
+	dp_agg_bucket(part, bucket, &from, &to);
+	if (from == INT64_MIN)
+		return (struct dp_percentile){(double)to, -1};
+	if (to == INT64_MAX)
+		return (struct dp_percentile){(double)from, 1};
+	/* Of integers: from is the first, to - 1 the last. */
+	return (struct dp_percentile){(double)from + share * (double)(to - 1 - from), 0};
+}
+
+bool dp_agg_percentile(const struct dp_agg_part *part, const uint64_t *cells, unsigned percent, struct dp_percentile *ret)
+{
+	const uint64_t hits = dp_agg_hits(part, cells);
+	const double rank = (double)hits * percent / 100;
+	const unsigned n = dp_agg_part_words(part);
+	uint64_t before = 0;
+	for (unsigned k = 0; k < n; k++) {
+		const unsigned i = dp_agg_bucket_in_order(part, k);
+		if (cells[i] && (double)(before + cells[i]) >= rank) {
+			*ret = within(part, i, (rank - (double)before) / (double)cells[i]);
+			return true;
+		}
+		before += cells[i];
+	}
+	return false;
 }
 
 /* ---- order ----------------------------------------------------------------------------------------------------------------- */
@@ -83,6 +143,26 @@ static int by_value(const struct dp_agg_row *a, const struct dp_agg_row *b, enum
 	}
 }
 
+static int by_stack(const struct dp_agg_stack *a, const struct dp_agg_stack *b)
+{
+	int order = (a->n > b->n) - (a->n < b->n);
+	for (unsigned i = 0; !order && i < a->n; i++)
+		order = strcmp(a->frame[i]->symbol, b->frame[i]->symbol);
+	return order;
+}
+
+static int by_keys(const struct dp_agg_row *a, const struct dp_agg_row *b)
+{
+	int order = 0;
+	for (size_t i = 0; a->keys && b->keys && !order && i < a->nkeys; i++) {
+		const struct dp_key_shown *x = &a->keys[i], *y = &b->keys[i];
+		order = (x->number > y->number) - (x->number < y->number);
+		order = !order && x->word && y->word ? strcmp(x->word, y->word) : order;
+		order = !order && x->stack && y->stack ? by_stack(x->stack, y->stack) : order;
+	}
+	return order;
+}
+
 static int in_order(const void *x, const void *y, void *data)
 {
 	const enum dp_aggs_rank *rank = data;
@@ -91,6 +171,7 @@ static int in_order(const void *x, const void *y, void *data)
 	int order = value ? by_value(a, b, *rank) : 0;
 	order = order ? order : (a->hits < b->hits) - (a->hits > b->hits);
 	order = order ? order : strcmp(a->name, b->name);
+	order = order ? order : by_keys(a, b);
 	return order ? order : (a->cells > b->cells) - (a->cells < b->cells);
 }
 
@@ -151,7 +232,7 @@ static void put_function(struct dp_buf *b, const struct dp_agg_row *row, unsigne
 static void put_weight(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
 	dp_put_str(b, " ");
-	if (a->what & DP_AGG_SUM)
+	if (a->part[0].what & DP_AGG_SUM)
 		dp_put_signed(b, (int64_t)row->cells[DP_AGG_WORD_SUM]);
 	else
 		dp_put_dec(b, row->hits);

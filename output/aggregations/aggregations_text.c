@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/aggregations/aggregations_internal.h"
+#include "output/aggregations/units.h"
+#include "output/events/frames.h"
+#include "output/format/put.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { CELL = 12, COLUMNS_MOST = 48 };
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------------ */
+
+static void put_frame(struct dp_buf *b, const char *name, bool by_pointer)
+{
+	dp_put_str(b, "                ");
+	dp_put_visible(b, name, strlen(name), 0);
+	dp_put_str(b, by_pointer ? DP_FRAME_HOW "\n" : "\n");
+}
+
+static void put_stack(struct dp_buf *b, const struct dp_agg_row *row)
+{
+	char text[DP_AGG_NAME];
+	for (unsigned i = 0; i < dp_agg_depth(row); i++) {
+		const struct dp_agg_frame_shown f = dp_agg_frame(row, i, DP_AGG_READABLE, text);
+		put_frame(b, f.name, f.by_pointer);
+	}
+	if (dp_agg_is_cut(row))
+		dp_put_str(b, "                " DP_FRAMES_CUT "\n");
+}
+
+void dp_aggs_put_frames(struct dp_buf *b, const struct dp_agg_row *row)
+{
+	put_stack(b, row);
+	for (size_t i = 0; row->keys && i < row->nkeys; i++) {
+		const struct dp_agg_row one = {.stack = row->keys[i].stack};
+		put_stack(b, &one);
+	}
+}
+
+static void put_word(struct dp_buf *b, const char *word)
+{
+	dp_put_str(b, "  ");
+	dp_put_visible(b, word, strlen(word), 0);
+}
+
+static void put_keys(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	for (size_t i = 0; i < a->nkeys; i++) {
+		const struct dp_key_shown *k = &row->keys[i];
+		if (k->word)
+			put_word(b, k->word);
+		else if (!k->stack)
+			dp_buf_printf(b, "  %" PRId64, k->number);
+	}
+}
+
+void dp_aggs_put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	const char *name = row->title ? row->title : row->name;
+	dp_put_visible(b, name, strlen(name), 0);
+	if (a->pids)
+		dp_buf_printf(b, " (%d)", row->pid);
+	if (row->keys)
+		put_keys(b, a, row);
+	else if (row->keyed && row->word)
+		put_word(b, row->word);
+	else if (row->keyed && !dp_agg_is_stack(row))
+		dp_buf_printf(b, "  %" PRId64, (int64_t)row->key);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------------------------------------- */
+
+enum kind { HITS, RATE, SUM, SUM_RATE, AVERAGE, MIN, MAX, PERCENTILE };
+
+struct column {
+	enum kind kind;
+	unsigned percent;
+	size_t part;
+	char title[64];
+};
+
+struct table {
+	const struct dp_aggs_shown *a;
+	struct column column[COLUMNS_MOST];
+	size_t n;
+};
+
+/* Of several aggregations, each column names its value. */
+static void add_column(struct table *t, enum kind kind, size_t part, unsigned percent)
+{
+	static const char *const word[] = {"hits", "hits/s", "sum", "sum/s", "avg", "min", "max"};
+	char name[16];
+	struct column *c = &t->column[t->n];
+	if (t->n == COLUMNS_MOST)
+		return;
+	*c = (struct column){.kind = kind, .part = part, .percent = percent};
+	if (kind == PERCENTILE)
+		snprintf(name, sizeof(name), "~p%u", percent);
+	else
+		snprintf(name, sizeof(name), "%s", word[kind]);
+	if (t->a->nparts > 1 && kind != HITS && kind != RATE)
+		snprintf(c->title, sizeof(c->title), "%s(%s)", name, t->a->part[part].value);
+	else
+		snprintf(c->title, sizeof(c->title), "%s", name);
+	t->n++;
+}
+
+static void add_part(struct table *t, size_t i)
+{
+	const struct dp_agg_part *part = &t->a->part[i];
+	if (part->unasked)
+		return;
+	for (unsigned k = 0; dp_agg_is_histogram(part) && k < DP_AGG_NPERCENTILES; k++)
+		add_column(t, PERCENTILE, i, DP_AGG_PERCENTILES[k]);
+	if (dp_agg_is_histogram(part))
+		return;
+	if (part->what & DP_AGG_SUM)
+		add_column(t, SUM, i, 0);
+	if (part->what & DP_AGG_SUM && t->a->rate)
+		add_column(t, SUM_RATE, i, 0);
+	if (part->average)
+		add_column(t, AVERAGE, i, 0);
+	if (part->what & DP_AGG_MIN)
+		add_column(t, MIN, i, 0);
+	if (part->what & DP_AGG_MAX)
+		add_column(t, MAX, i, 0);
+}
+
+static void make_table(struct table *t, const struct dp_aggs_shown *a)
+{
+	t->a = a;
+	t->n = 0;
+	add_column(t, HITS, 0, 0);
+	if (a->rate)
+		add_column(t, RATE, 0, 0);
+	for (size_t i = 0; i < a->nparts; i++)
+		add_part(t, i);
+}
+
+static int width_of(const struct column *c)
+{
+	const int n = (int)strlen(c->title);
+	return n > CELL ? n : CELL;
+}
+
+static double per_second(const struct dp_aggs_shown *a, double n)
+{
+	return a->seconds > 0 ? n / a->seconds : 0;
+}
+
+static void put_cell(struct dp_buf *b, const struct table *t, const struct column *c, const struct dp_agg_row *row)
+{
+	const struct dp_agg_part *part = &t->a->part[c->part];
+	const uint64_t *cells = dp_agg_cells_of(t->a, row, c->part);
+	char text[DP_UNITS_TEXT];
+	const int64_t sum = c->kind >= SUM && c->kind <= AVERAGE ? (int64_t)cells[DP_AGG_WORD_SUM] : 0;
+	switch (c->kind) {
+	case HITS:
+		snprintf(text, sizeof(text), "%" PRIu64, row->hits);
+		break;
+	case RATE:
+		dp_units_rate(text, per_second(t->a, (double)row->hits));
+		break;
+	case SUM:
+		dp_units_value(part, text, sum);
+		break;
+	case SUM_RATE:
+		dp_units_rate(text, per_second(t->a, (double)sum / (dp_agg_is_ns(part) ? 1e9 : 1)));
+		break;
+	case AVERAGE:
+		dp_units_average(part, text, row->hits ? (double)sum / (double)row->hits : 0);
+		break;
+	case MIN:
+		dp_units_value(part, text, dp_agg_min_of(cells[DP_AGG_WORD_MIN]));
+		break;
+	case MAX:
+		dp_units_value(part, text, dp_agg_max_of(cells[DP_AGG_WORD_MAX]));
+		break;
+	case PERCENTILE:
+		dp_units_percentile(part, text, cells, c->percent);
+		break;
+	}
+	dp_buf_printf(b, "%*s ", width_of(c), text);
+}
+
+static void put_head(struct dp_buf *b, const struct table *t)
+{
+	const struct dp_aggs_shown *a = t->a;
+	const char *value = a->nparts == 1 ? a->part[0].value : NULL;
+	for (size_t i = 0; i < t->n; i++) {
+		for (int k = (int)strlen(t->column[i].title); k < CELL; k++)
+			dp_put_str(b, " ");
+		dp_put_visible(b, t->column[i].title, strlen(t->column[i].title), 0);
+		dp_put_str(b, " ");
+	}
+	dp_put_str(b, value ? "of " : "probe");
+	if (value)
+		dp_put_visible(b, value, strlen(value), 0);
+	if (a->by) {
+		dp_put_str(b, ", by ");
+		dp_put_visible(b, a->by, strlen(a->by), 0);
+	}
+	dp_put_str(b, "\n");
+}
+
+static void put_row(struct dp_buf *b, const struct table *t, const struct dp_agg_row *row)
+{
+	for (size_t i = 0; i < t->n; i++)
+		put_cell(b, t, &t->column[i], row);
+	dp_aggs_put_name(b, t->a, row);
+	dp_put_str(b, "\n");
+	dp_aggs_put_frames(b, row);
+}
+
+/* ---- the whole report ----------------------------------------------------------------------------------------------------- */
+
+struct counted { /* rows */
+	size_t shown, silent, more;
+};
+
+static struct counted count(const struct dp_aggs_shown *a)
+{
+	struct counted c = {0};
+	for (size_t i = 0; i < a->n; i++)
+		if (!a->row[i].hits)
+			c.silent++;
+		else if (!a->top || c.shown < a->top)
+			c.shown++;
+		else
+			c.more++;
+	return c;
+}
+
+static bool has_histograms(const struct dp_aggs_shown *a)
+{
+	for (size_t i = 0; i < a->nparts; i++)
+		if (dp_agg_is_histogram(&a->part[i]))
+			return true;
+	return false;
+}
+
+static void put_rows(struct dp_buf *b, const struct dp_aggs_shown *a, const struct table *t)
+{
+	size_t shown = 0;
+	for (size_t i = 0; i < a->n && (!a->top || shown < a->top); i++) {
+		if (!a->row[i].hits)
+			continue;
+		shown++;
+		if (t)
+			put_row(b, t, &a->row[i]);
+		else
+			dp_aggs_put_charts(b, a, &a->row[i]);
+	}
+}
+
+static void put_left_out(struct dp_buf *b, const struct counted *c)
+{
+	if (c->silent)
+		dp_buf_printf(b, "%*zu row%s without a hit\n", CELL, c->silent, c->silent == 1 ? "" : "s");
+	if (c->more)
+		dp_buf_printf(b, "%*zu more row%s\n", CELL, c->more, c->more == 1 ? "" : "s");
+}
+
+void dp_aggs_text(const struct dp_aggs_shown *a, FILE *to)
+{
+	struct table t;
+	const bool charts = has_histograms(a);
+	const struct counted c = count(a);
+	struct dp_buf b;
+	dp_buf_init(&b);
+	make_table(&t, a);
+	dp_buf_printf(&b, "%s %.3f s\n", a->delta ? "in the last" : "in", a->seconds);
+	if (!charts || a->nparts > 1 || c.shown > 1 || a->rate) {
+		put_head(&b, &t);
+		put_rows(&b, a, &t);
+		dp_put_str(&b, charts ? "\n" : "");
+	}
+	if (charts)
+		put_rows(&b, a, NULL);
+	put_left_out(&b, &c);
+	fwrite(dp_buf_str(&b), 1, b.len, to);
+	dp_buf_fini(&b);
+}
