@@ -61,10 +61,8 @@ int main(int argc, char **argv)
 	char **owned;
 	if (argc > 1 && !strcmp(argv[1], "explain"))
 		return dp_command_explain(argv + 2);
-	if (argc > 1 && !strcmp(argv[1], "completion")) {
-		dp_options_completion(stdout);
-		return 0;
-	}
+	if (argc > 1 && !strcmp(argv[1], "completion"))
+		return dp_command_completion(argv + 2);
 	struct dp_error *err = dp_rfc_words(&argc, &argv, &owned);
 	const int status = err ? failed(err) : run(argc, argv);
 	free(owned);

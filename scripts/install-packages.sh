@@ -9,7 +9,7 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libcapstone-dev libzydis-
 # clang: second compiler; g++: C++ targets; libc6-dbg: names of inner functions; the rest: what the tests run, probe or read traces with
 rest="clang clang-format g++ musl-tools libcriterion-dev python3-minimal python3 libpython3-stdlib python3-jsonschema
       babeltrace2 lttng-tools redis-server nginx-light wrk redis-tools sqlite3 gdb libunwind-dev strace bpftrace
-      git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 shellcheck dpkg-dev file"
+      git libc6-dbg binutils systemtap-sdt-dev dwz libdebuginfod1 chromium-headless-shell fzf ripgrep zstd xz-utils util-linux procps iproute2 shellcheck zsh fish dpkg-dev file"
 # to make packages and archives, and to try them in bare systems
 packages="dpkg-dev file lintian debootstrap"
 # only for the long forms: python's own tests, programs written in Go and Rust, servers

@@ -26,5 +26,7 @@ int dp_command_doctor(const struct dp_options *options);
 int dp_command_report(const struct dp_options *options);
 /* `words`: the arguments of explain, NULL-terminated. */
 int dp_command_explain(char *const words[]);
+/* The same of completion. */
+int dp_command_completion(char *const words[]);
 
 #endif

@@ -99,8 +99,6 @@ bool dp_options_color(const struct dp_options *options, FILE *to);
 
 /* `topic`: of a run's help a group of options, one option, or a verb; NULL: the first screen. DP_TAG_USAGE: there is none. */
 struct dp_error *dp_options_help(enum dp_verb verb, const char *topic, FILE *to) DP_MUST_CHECK;
-/* A bash completion script made from the option table. */
-void dp_options_completion(FILE *to);
 
 /* Splits a command line into words as a shell does: blanks, 'single' and "double" quotes, backslash; no expansions. */
 struct dp_error *dp_words_split(const char *line, char ***ret) DP_MUST_CHECK;

@@ -19,7 +19,8 @@ DOCS = "usr/share/doc/dynprobe/docs/"
 CONTENTS = {
     "dynprobe": """
         usr/bin/dynprobe
-        usr/share/bash-completion/completions/dynprobe
+        usr/share/bash-completion/completions/dynprobe usr/share/fish/vendor_completions.d/dynprobe.fish
+        usr/share/zsh/vendor-completions/_dynprobe usr/share/zsh/site-functions/_dynprobe
         usr/share/doc/dynprobe/CHANGELOG.md usr/share/doc/dynprobe/README.md usr/share/doc/dynprobe/SECURITY.md
         usr/share/doc/dynprobe/changelog.gz usr/share/doc/dynprobe/copyright
         usr/share/doc/dynprobe/linked/libcapstone-dev usr/share/doc/dynprobe/linked/libiberty-dev
