@@ -6,6 +6,7 @@
 #include "cli/processes/containers.h"
 #include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
+#include "probes/point/suggest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,6 +46,12 @@ static struct dp_error *add_found(struct dp_trace_spec *trace, pid_t pid)
 	return add(trace, pid);
 }
 
+struct names { /* of the processes, for suggestions */
+	struct dp_suggest suggest;
+	char name[4096][32];
+	size_t n;
+};
+
 struct search {
 	struct dp_trace_spec *trace;
 	const char *name;
@@ -62,14 +69,37 @@ static bool add_if_named(pid_t pid, void *data)
 	return !s->err;
 }
 
+static bool offer(pid_t pid, void *data)
+{
+	struct names *n = data;
+	if (pid == getpid() || n->n == sizeof(n->name) / sizeof(*n->name))
+		return pid == getpid();
+	dp_proc_comm(pid, n->name[n->n], sizeof(n->name[0]));
+	dp_suggest_offer(&n->suggest, n->name[n->n], strlen(n->name[n->n]));
+	n->n++;
+	return true;
+}
+
+static struct dp_error *no_such_name(const char *name)
+{
+	dp_auto_free struct names *n = calloc(1, sizeof(*n));
+	struct dp_buf help = {0};
+	if (!n)
+		return dp_error_nomem();
+	dp_suggest_init(&n->suggest, name, strlen(name));
+	dp_proc_each(offer, n);
+	dp_suggest_print(&n->suggest, &help);
+	struct dp_error *err = dp_error(DP_TAG_NO_PROCESS, "no process is named '%s'%s", name, dp_buf_str(&help));
+	dp_buf_fini(&help);
+	return err;
+}
+
 static struct dp_error *add_named(struct dp_trace_spec *trace, const char *name)
 {
 	struct search s = {.trace = trace, .name = name};
 	if (!dp_proc_each(add_if_named, &s))
 		return dp_error_sys(DP_TAG_SYS, "opening /proc");
-	if (s.err || s.found)
-		return s.err;
-	return dp_error(DP_TAG_NO_PROCESS, "no process is named '%s'", name);
+	return s.err || s.found ? s.err : no_such_name(name);
 }
 
 static struct dp_error *add_word(struct dp_trace_spec *trace, const char *word)

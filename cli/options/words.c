@@ -33,11 +33,12 @@ static bool push_word(struct splitter *s)
 	return s->words[s->n++] != NULL;
 }
 
-/* What a shell would not pass on to the program: | && ; > >out 2>&1 and so on, as words of their own. */
+/* What a shell would not pass on to the program: | && ; > >out 2>&1 and so on, as words of their own; a; before a blank. */
 static bool is_for_a_shell(const char *word)
 {
 	const char *at = word + strspn(word, "0123456789");
-	if (*at == '<' || *at == '>')
+	const size_t n = strlen(word);
+	if (*at == '<' || *at == '>' || (n && word[n - 1] == ';'))
 		return true;
 	return *word && !word[strspn(word, "|&;")];
 }

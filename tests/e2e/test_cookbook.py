@@ -376,6 +376,9 @@ class Cookbook(Pages):
         self.assertEqual(set(a.rows(r'parse: request->verb="([^"]*)"')), {"square"})
         self.assertEqual(sum(int(n) for n in a.rows(r"^\S+;parse (\d+)$")), 40)
 
+    def test_doctor(self):
+        self.assertRegex(self.ask("doctor").out, r"process \d+ \(server\)\n  ok    attach +dynprobe may attach\n")
+
     def test_looking(self):
         a = self.ask("looking")
         self.assertRegex(a.out, r"0x[0-9a-f]+ +\d+ +server!handle_request\n")

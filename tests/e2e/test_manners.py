@@ -62,6 +62,10 @@ class Typed(Case):
         p = harness.tool("--no-record", "-q", "-c", "echo '|' a=b&c '>x'", "--function", "main", status=0)
         self.assertEqual(p.stdout, "| a=b&c >x\n")
 
+    def test_the_nearest_process(self):
+        self.target(harness.compiled(self.path("zqxserver"), "gcc", text='#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts("READY"); fflush(stdout); pause(); }\n'))
+        self.assertIn("no process is named 'zqxservre'; did you mean zqxserver?", self.refused("--pid", "zqxservre", "--function", "main", tag="DP-NO-PROCESS"))
+
     def test_its_own_pid(self):
         p = subprocess.run(["sh", "-c", 'exec "$0" --pid $$ --function main', harness.DYNPROBE], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, harness.OWN_FAILURE)

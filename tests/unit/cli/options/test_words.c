@@ -57,6 +57,14 @@ Test(words, nothing_is_expanded)
 	splits("echo $HOME *", WORDS("echo", "$HOME", "*"));
 }
 
+Test(words, what_only_a_shell_understands_is_refused)
+{
+	static const char *const lines[] = {"a | b", "a && b", "a; b", "a ; b", "a >out", "a > out", "a 2>&1", "a <in", "a &", "a ||b || c"};
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		refuses(lines[i], "sh -c");
+	splits("a '|' \";\" \\> x=y&z a>b", WORDS("a", "|", ";", ">", "x=y&z", "a>b"));
+}
+
 Test(words, open_quotes_and_emptiness_are_refused)
 {
 	refuses("echo 'a", "single quote");
