@@ -25,7 +25,8 @@ CONTENTS = {
         usr/share/doc/dynprobe/changelog.gz usr/share/doc/dynprobe/copyright
         usr/share/doc/dynprobe/linked/libcapstone-dev usr/share/doc/dynprobe/linked/libiberty-dev
         usr/share/dynprobe/dynprobe-gdb.py usr/share/dynprobe/snapshot.schema.json
-        usr/share/man/man1/dynprobe.1.gz""",
+        usr/share/man/man1/dynprobe.1.gz usr/share/man/man1/dynprobe-snapshot.1.gz
+        usr/share/man/man7/dynprobe-language.7.gz usr/share/man/man7/dynprobe-pmodule.7.gz""",
     "dynprobe-dev": """
         usr/include/dynprobe/pmodule.h usr/share/pkgconfig/dynprobe-pmodule.pc
         usr/share/doc/dynprobe-dev/changelog.gz usr/share/doc/dynprobe-dev/copyright""",
