@@ -105,13 +105,17 @@ static bool has_loader(const struct dp_image *image)
 	return false;
 }
 
-static void check_program(struct dp_findings *to, struct dp_image *image, struct dp_module *m)
+static size_t count_functions(const struct dp_symbols *symbols)
 {
-	const char *id = dp_module_build_id(m);
-	dp_find(to, "program", DP_HEALTH_OK, NULL, "%s, build ID %s", dp_module_path(m), *id ? id : "none");
-	if (!has_loader(image))
-		dp_find(to, "static", DP_HEALTH_NOTE, NULL,
-		        "no dynamic loader: --session and --pending do not work, probes and snapshots do");
+	size_t n = 0;
+	for (size_t i = 0; i < symbols->n; i++)
+		n += symbols->symbol[i].code;
+	return n;
+}
+
+static void check_symbols(struct dp_findings *to, struct dp_module *m)
+{
+	const size_t exported = count_functions(dp_module_own_symbols(m));
 	if (dp_module_own_symbols(m)->has_symtab)
 		dp_find(to, "symbols", DP_HEALTH_OK, NULL, "the program has its symbol table");
 	else if (dp_module_debug_symbols(m)->n)
@@ -119,7 +123,17 @@ static void check_program(struct dp_findings *to, struct dp_image *image, struct
 	else
 		dp_find(to, "symbols", DP_HEALTH_NOTE,
 		        "install its debug symbols, or probe exported functions, main, addresses and libraries",
-		        "the program is stripped: its inner functions have no names");
+		        "the program is stripped: only the %zu functions that it exports have names", exported);
+}
+
+static void check_program(struct dp_findings *to, struct dp_image *image, struct dp_module *m)
+{
+	const char *id = dp_module_build_id(m);
+	dp_find(to, "program", DP_HEALTH_OK, NULL, "%s, build ID %s", dp_module_path(m), *id ? id : "none");
+	if (!has_loader(image))
+		dp_find(to, "static", DP_HEALTH_NOTE, NULL,
+		        "no dynamic loader: --session and --pending do not work, probes and snapshots do");
+	check_symbols(to, m);
 }
 
 static void check_debug_info(struct dp_findings *to, struct dp_module *m)

@@ -67,6 +67,12 @@ static bool is_other_build(const struct dp_session *s, size_t i)
 	return s->trace->all && p->build_id && p->spec.module && dp_image_has_module(dp_target_image(s->target), &p->spec);
 }
 
+/* Then the name is probably misspelled, and no library will have it. */
+static bool has_suggestion(const struct dp_error *err)
+{
+	return strstr(err->message, "did you mean");
+}
+
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *view)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
@@ -89,7 +95,7 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		else if (err)
 			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->trace->probe[i].spec.text,
 			                     dp_target_pid(s->target), dp_target_comm(s->target),
-			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach
+			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach && !has_suggestion(err)
 			                             ? "; if a library that is loaded later has it, use --pending"
 			                             : "");
 	}
