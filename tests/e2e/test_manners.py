@@ -187,6 +187,7 @@ class Runs(Case):
         t = self.target("spin", 0, 1000)
         self.assertEqual(harness.tool("list", t.pid, "foo", status=0).stdout, harness.tool("list", "--pid", t.pid, "foo", status=0).stdout)
         self.assertIn("foo", harness.tool("list", harness.target_path("spin"), "foo", status=0).stdout)
+        self.assertIn("for a process of that name --pid spin", harness.tool("list", "spin", "foo", cwd=self.dir, status=harness.OWN_FAILURE).stderr)
 
     def test_a_command_that_outlives_its_probes(self):
         p = self.start("--function", "foo", "-n", 3, "--", harness.target_path("spin"), 0, 1000)

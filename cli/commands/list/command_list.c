@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct lister {
 	const struct dp_options *options;
@@ -177,6 +178,10 @@ static struct dp_error *list_file(struct lister *l)
 	const char *path = l->options->name[0];
 	uint64_t base = 0;
 	l->glob = l->options->nnames > 1 ? l->options->name[1] : NULL;
+	if (!strchr(path, '/') && access(path, F_OK))
+		return dp_error(DP_TAG_BAD_ELF,
+		                "there is no file '%s' here: give its path ($(which %s)), or for a process of that name --pid %s",
+		                path, path, path);
 	DP_TRY(dp_image_from_file(path, &l->image));
 	if (dp_image_nmodules(l->image))
 		base = (uint64_t)dp_module_bias(dp_image_module(l->image, 0));
