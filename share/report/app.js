@@ -124,10 +124,8 @@ function markThread() {
 }
 
 /* The program's innermost frame: those of the C and C++ run-time libraries say little about it. */
-const library =
-	/^(libc\.so|libc-2\.|libpthread|ld-linux|ld-musl|libc\.musl|libstdc\+\+|libgcc_s|libm\.so|libdl\.so|librt\.so|\[vdso\]|linux-vdso)/;
-function ownFrame(t)
-{
+const library = /^(libc\.so|libc-2\.|libpthread|ld-linux|ld-musl|libc\.musl|libstdc\+\+|libgcc_s|libm\.so|libdl\.so|librt\.so|\[vdso\]|linux-vdso)/;
+function ownFrame(t) {
 	const i = framesOf(t).findIndex((f) => f.symbol && !f.is_signal && !library.test(base(f.object)));
 	return i < 0 ? Math.max(0, framesOf(t).findIndex((f) => f.is_fault)) : i;
 }
@@ -515,128 +513,83 @@ function drawHeader() {
 	for (const c of data.tags || []) el("chips").append(make("span", "chip", c));
 	const fault = data.threads.find((t) => t.is_fault && t.fault_reason);
 	if (!fault) return;
-	const i = Math.max(0, framesOf(fault).findIndex((f) => f.is_fault)), f = framesOf(fault)[i], mine = ownFrame(fault),
-	      own = framesOf(fault)[mine];
+	const i = Math.max(0, framesOf(fault).findIndex((f) => f.is_fault)), f = framesOf(fault)[i], mine = ownFrame(fault), own = framesOf(fault)[mine];
 	const place = (x) => symbol(x) + (where(x) ? " at " + where(x) : "");
-	el("why").append(make("b", "", fault.fault_reason),
-		         make("span", "",
-		              f ? "in " + place(f) + (mine > i ? ", called by " + place(own) : "") + ", thread " + fault.tid
-		                : "thread " + fault.tid));
+	el("why").append(make("b", "", fault.fault_reason), make("span", "", f ? "in " + place(f) + (mine > i ? ", called by " + place(own) : "") + ", thread " + fault.tid : "thread " + fault.tid));
 	el("why").onclick = () => go(fault, mine);
 	el("why").hidden = false;
 }
 /* ---- verdict: what modules found, before anything else ---- */
 const SVG = "http://www.w3.org/2000/svg";
-function draw(tag, attributes, ...inside)
-{
+function draw(tag, attributes, ...inside) {
 	const node = document.createElementNS(SVG, tag);
-	for (const [k, v] of Object.entries(attributes))
-		node.setAttribute(k, String(v));
-	for (const x of inside)
-		node.append(typeof x === "string" ? clean(x) : x);
+	for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, String(v));
+	for (const x of inside) node.append(typeof x === "string" ? clean(x) : x);
 	return node;
 }
-/* The threads of a cycle in a row: each waits for the lock on its arrow, which the next one holds; the last one waits for the
- * first. */
+/* The threads of a cycle in a row: each waits for the lock on its arrow, which the next one holds; the last one waits for the first. */
 const NODE = 150, GAP = 190, TOP = 12, HIGH = 44;
-function drawCycle(list)
-{
+function drawCycle(list) {
 	const n = list.length, width = n * NODE + (n - 1) * GAP + (n > 1 ? 8 : GAP), y = TOP + HIGH / 2, below = TOP + HIGH;
-	const svg =
-		draw("svg", {class : "cycle", width, height : below + 50, viewBox : `0 0 ${width} ${below + 50}`, role : "img"});
+	const svg = draw("svg", { class: "cycle", width, height: below + 50, viewBox: `0 0 ${width} ${below + 50}`, role: "img" });
 	svg.append(draw("title", {}, "deadlock of " + n + (n === 1 ? " thread" : " threads")));
-	svg.append(draw(
-		"defs", {},
-		draw("marker",
-		     {id : "tip", viewBox : "0 0 8 8", refX : 7, refY : 4, markerWidth : 8, markerHeight : 8, orient : "auto"},
-		     draw("path", {d : "M0 0L8 4L0 8z"}))));
+	svg.append(draw("defs", {}, draw("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" }, draw("path", { d: "M0 0L8 4L0 8z" }))));
 	const at = (i) => 4 + i * (NODE + GAP), label = (x, top, w) => {
-		const text = draw("text", {class : "lock", x, y : top}, cut(w.what + " " + w.lock, 27));
+		const text = draw("text", { class: "lock", x, y: top }, cut(w.what + " " + w.lock, 27));
 		text.append(draw("title", {}, w.what + " " + w.lock));
 		svg.append(text);
 	};
 	list.forEach((w, i) => {
 		if (i + 1 < n) {
-			svg.append(draw("path", {d : `M${at(i) + NODE} ${y}H${at(i + 1) - 2}`, "marker-end" : "url(#tip)"}));
+			svg.append(draw("path", { d: `M${at(i) + NODE} ${y}H${at(i + 1) - 2}`, "marker-end": "url(#tip)" }));
 			label(at(i) + NODE + GAP / 2, y - 7, w);
-			svg.append(draw("text", {class : "dim", x : at(i) + NODE + GAP / 2, y : y + 16}, "held by"));
+			svg.append(draw("text", { class: "dim", x: at(i) + NODE + GAP / 2, y: y + 16 }, "held by"));
 		} else {
 			const from = at(i) + NODE / 2, to = at(0) + NODE / 2 + (n > 1 ? 0 : -30);
-			svg.append(draw("path",
-				        {d : `M${from} ${below}V${below + 27}H${to}V${below + 3}`, "marker-end" : "url(#tip)"}));
+			svg.append(draw("path", { d: `M${from} ${below}V${below + 27}H${to}V${below + 3}`, "marker-end": "url(#tip)" }));
 			label((from + to) / 2 + (n > 1 ? 0 : 120), below + 19, w);
-			svg.append(draw("text", {class : "dim", x : (from + to) / 2 + (n > 1 ? 0 : 120), y : below + 43},
-				        n > 1 ? "held by" : "held by itself"));
+			svg.append(draw("text", { class: "dim", x: (from + to) / 2 + (n > 1 ? 0 : 120), y: below + 43 }, n > 1 ? "held by" : "held by itself"));
 		}
 	});
 	list.forEach((w, i) => {
-		const t = data.threads.find((x) => x.tid === w.tid),
-		      box = draw("g", t ? {tabindex : 0, role : "button", "aria-label" : "thread " + w.tid} : {});
-		box.append(draw("rect", {x : at(i), y : TOP, width : NODE, height : HIGH, rx : 7}),
-			   draw("text", {class : "who", x : at(i) + NODE / 2, y : TOP + 19}, cut(w.name || "thread", 18)),
-			   draw("text", {class : "dim", x : at(i) + NODE / 2, y : TOP + 35}, "thread " + w.tid));
+		const t = data.threads.find((x) => x.tid === w.tid), box = draw("g", t ? { tabindex: 0, role: "button", "aria-label": "thread " + w.tid } : {});
+		box.append(draw("rect", { x: at(i), y: TOP, width: NODE, height: HIGH, rx: 7 }), draw("text", { class: "who", x: at(i) + NODE / 2, y: TOP + 19 }, cut(w.name || "thread", 18)),
+			draw("text", { class: "dim", x: at(i) + NODE / 2, y: TOP + 35 }, "thread " + w.tid));
 		if (t) {
 			box.onclick = () => pickThread(t);
-			box.onkeydown = (e) => {
-				if (e.key === "Enter") {
-					e.stopPropagation();
-					pickThread(t);
-				}
-			};
+			box.onkeydown = (e) => { if (e.key === "Enter") { e.stopPropagation(); pickThread(t); } };
 		}
 		svg.append(box);
 	});
 	return svg;
 }
 /* A cycle comes from a module: anything else is left to its annotation. */
-function cycleOf(text)
-{
+function cycleOf(text) {
 	try {
 		const list = JSON.parse(text);
-		const good = (w) =>
-			w && Number.isInteger(w.tid) && [ w.name, w.what, w.lock ].every((x) => typeof x === "string");
+		const good = (w) => w && Number.isInteger(w.tid) && [w.name, w.what, w.lock].every((x) => typeof x === "string");
 		return Array.isArray(list) && list.length && list.length <= 64 && list.every(good) ? list : null;
-	} catch {
-		return null;
-	}
+	} catch { return null; }
 }
 const CYCLES = 4;
-function drawVerdict()
-{
+function drawVerdict() {
 	const pane = el("verdict"), facts = data.attributes || {};
-	const cycles =
-		Object.keys(facts).filter((k) => /^deadlock\.cycle\.\d+$/.test(k)).map((k) => cycleOf(facts[k])).filter(Boolean);
+	const cycles = Object.keys(facts).filter((k) => /^deadlock\.cycle\.\d+$/.test(k)).map((k) => cycleOf(facts[k])).filter(Boolean);
 	cycles.slice(0, CYCLES).forEach((list) => {
-		pane.append(make("div", "note critical",
-			         "Deadlock: " + (list.length === 1 ? "a thread waits for a lock that it holds"
-			                                           : list.length + " threads wait for each other"),
-			         drawCycle(list)));
+		pane.append(make("div", "note critical", "Deadlock: " + (list.length === 1 ? "a thread waits for a lock that it holds" : list.length + " threads wait for each other"), drawCycle(list)));
 	});
-	if (cycles.length > CYCLES)
-		pane.append(make("div", "note critical", cycles.length - CYCLES + " more cycles"));
+	if (cycles.length > CYCLES) pane.append(make("div", "note critical", cycles.length - CYCLES + " more cycles"));
 	for (const n of data.notes || []) {
-		if (n.kind !== "critical" && n.kind !== "warning")
-			continue;
-		if (!(cycles.length && n.module === "deadlock"))
-			pane.append(make("div", "note " + n.kind, n.text));
+		if (n.kind !== "critical" && n.kind !== "warning") continue;
+		if (!(cycles.length && n.module === "deadlock")) pane.append(make("div", "note " + n.kind, n.text));
 	}
 	const freed = Number(facts["heap.freed"] || 0), damaged = Number(facts["heap.damaged"] || 0);
-	if (freed || damaged)
-		pane.append(button(
-			"note critical",
-			"Heap: " +
-			        [ freed ? freed + " pointers to freed blocks" : "", damaged ? damaged + " damaged blocks" : "" ]
-			                .filter(Boolean)
-			                .join(", ") +
-			        ". Show them",
-			() => pickTab("warnings")));
+	if (freed || damaged) pane.append(button("note critical", "Heap: " + [freed ? freed + " pointers to freed blocks" : "", damaged ? damaged + " damaged blocks" : ""].filter(Boolean).join(", ") + ". Show them", () => pickTab("warnings")));
 	pane.hidden = !pane.childNodes.length;
 }
 /* The thread to begin with: it faulted or hit, or a module has most to say of it. */
-function matters()
-{
-	const loud = (kind) => data.threads.find((t) => (t.notes || []).some((n) => n.kind === kind) ||
-		                                        framesOf(t).some((f) => (f.notes || []).some((n) => n.kind === kind)));
+function matters() {
+	const loud = (kind) => data.threads.find((t) => (t.notes || []).some((n) => n.kind === kind) || framesOf(t).some((f) => (f.notes || []).some((n) => n.kind === kind)));
 	return data.threads.find((t) => t.is_fault) || loud("critical") || loud("warning") || data.threads[0];
 }
 drawHeader();
