@@ -64,7 +64,7 @@ static int by_hash(const void *a, const void *b)
 	return (p->order > q->order) - (p->order < q->order);
 }
 
-/* Those that faulted or hit come first, then those with annotations, and those with names of their own. */
+/* Those that faulted or hit come first, then those with annotations, the main thread and those with names of their own. */
 static size_t rank_of(const struct dp_snap_thread *t)
 {
 	bool noted = t->notes, loud = dp_show_is_loud(t->notes);
@@ -76,7 +76,7 @@ static size_t rank_of(const struct dp_snap_thread *t)
 	}
 	if (loud || noted)
 		return loud ? 1 : 2;
-	return *t->name && strcmp(t->name, t->snapshot->comm) ? 3 : 4;
+	return t->tid == t->snapshot->pid || (*t->name && strcmp(t->name, t->snapshot->comm)) ? 3 : 4;
 }
 
 static int by_order(const void *a, const void *b)

@@ -273,6 +273,40 @@ class Show(harness.Case):
         self.assertTrue(frames)
         self.assertLessEqual(max(map(len, frames)), 100)
 
+    def calls_of(self, pid):
+        """The numbers of the system calls that the process's threads wait in."""
+        calls = []
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/syscall") as f:
+                calls.append(f.read().split()[0])
+        return sorted(calls)
+
+    @harness.needs("gcc")
+    def test_idle_workers_are_one_group_though_they_wait(self):
+        """The module that looks for deadlocks by itself says nothing of them."""
+        source = """
+            #include <pthread.h>
+            #include <unistd.h>
+            static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+            static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+            static void *worker(void *p) { pthread_mutex_lock(&lock); for (;;) pthread_cond_wait(&work, &lock); return p; }
+            int main(void) {
+                pthread_t t;
+                for (int i = 0; i < 5; i++) pthread_create(&t, 0, worker, 0);
+                write(1, "r", 1);
+                pause();
+            }"""
+        program = harness.compiled(self.path("pool"), "gcc", "-g", "-pthread", text=source)
+        p = subprocess.Popen([program], stdout=subprocess.PIPE)
+        self.addCleanup(lambda: (p.kill(), p.wait(), p.stdout.close()))
+        p.stdout.read(1)
+        harness.wait_until(lambda: self.calls_of(p.pid) == ["202"] * 5 + ["34"], what="the workers wait, and main pauses")
+        file = self.path("pool.dps")
+        harness.tool("snapshot", p.pid, "-o", file, status=0)
+        brief = self.show("--brief", file).out
+        self.assertRegex(brief, r'(?m)^Thread \d+ "pool": \w*pause < main\n5 threads "pool": \w+ < worker$')
+        self.assertNotIn("condition variable", brief)
+
     @harness.needs("gcc")
     def test_the_first_screen_says_why_it_crashed(self):
         source = """
