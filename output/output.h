@@ -112,6 +112,9 @@ struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_eve
 /* Writes NDJSON (docs/json.md): a header line with version and event classes, then a line per event. */
 struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *classes, size_t n,
                                        struct dp_writer **ret) DP_MUST_CHECK;
+/* Writes Chrome's trace event format, for ui.perfetto.dev: one JSON object, complete when the writer is closed. */
+struct dp_error *dp_perfetto_writer_create(FILE *to, const struct dp_event_class *classes, size_t n,
+                                           struct dp_writer **ret) DP_MUST_CHECK;
 /*
  * Writes CTF 1.8 into the directory `dir`, which is created with its parents (mode 0700) and must not contain a trace yet: the
  * file `metadata`, and a file events_N for each lane (decision 0048).

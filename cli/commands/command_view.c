@@ -102,14 +102,21 @@ static void note_gap(const struct viewer *v, struct dp_writer *w, const struct d
 	*before = lost;
 }
 
+static struct dp_error *create_writer(struct viewer *v, const struct dp_event_class *class, size_t n, struct dp_writer **ret)
+{
+	if (v->options->format == DP_FORMAT_JSON)
+		return dp_json_writer_create(v->file, class, n, ret);
+	if (v->options->format == DP_FORMAT_PERFETTO)
+		return dp_perfetto_writer_create(v->file, class, n, ret);
+	return dp_text_writer_create(v->file, dp_options_color(v->options, v->file), class, n, ret);
+}
+
 static struct dp_error *show_events(struct viewer *v, const struct dp_event_class *class, size_t n)
 {
 	struct dp_writer *w = NULL;
 	struct dp_event e;
 	uint64_t lost = 0;
-	struct dp_error *err = v->options->format == DP_FORMAT_JSON
-	                               ? dp_json_writer_create(v->file, class, n, &w)
-	                               : dp_text_writer_create(v->file, dp_options_color(v->options, v->file), class, n, &w);
+	struct dp_error *err = create_writer(v, class, n, &w);
 	while (!err && dp_view_next(v->view, &e)) {
 		note_gap(v, w, &class[e.probe], &lost);
 		dp_writer_recorded(w, &e);

@@ -13,7 +13,7 @@
 
 #define DP_PROFILE_HZ_MAX 10000u /* --profile */
 
-enum dp_format { DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_CTF };
+enum dp_format { DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_CTF, DP_FORMAT_PERFETTO };
 enum dp_color { DP_COLOR_AUTO, DP_COLOR_ALWAYS, DP_COLOR_NEVER };
 
 /*

@@ -237,9 +237,9 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
-	if (o->format == DP_FORMAT_CTF || o->record || o->record_size || o->rotate)
+	if (o->format > DP_FORMAT_JSON || o->record || o->record_size || o->rotate)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "
-		                              "--rotate) nor -f ctf");
+		                              "--rotate) nor -f ctf or perfetto");
 	DP_TRY(dp_aggs_check_asked(a));
 	o->no_record = true;
 	return NULL;
@@ -249,15 +249,16 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 
 struct dp_error *dp_option_view_format(struct dp_parser *p, const char *arg)
 {
-	static const char *const words[] = {"text", "json", "folded"};
+	static const char *const words[] = {"text", "json", "folded", "perfetto"};
+	static const enum dp_format format[] = {DP_FORMAT_TEXT, DP_FORMAT_JSON, DP_FORMAT_TEXT, DP_FORMAT_PERFETTO};
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		if (strcmp(arg, words[i]) != 0)
 			continue;
-		p->o.format = i == 1 ? DP_FORMAT_JSON : DP_FORMAT_TEXT;
+		p->o.format = format[i];
 		p->o.view.folded = i == 2;
 		return NULL;
 	}
-	return dp_error(DP_TAG_USAGE, "unknown format '%s': dynprobe view -f takes text, json or folded", arg);
+	return dp_error(DP_TAG_USAGE, "unknown format '%s': dynprobe view -f takes text, json, folded or perfetto", arg);
 }
 
 /* -f folded is short for --count --by backtrace --folded. */
@@ -277,6 +278,8 @@ struct dp_error *dp_view_check(struct dp_options *o)
 	if (o->view.folded)
 		DP_TRY(fold(&o->trace.asked));
 	DP_TRY(dp_flame_check(o));
+	if (o->format == DP_FORMAT_PERFETTO && o->trace.asked.what)
+		return dp_error(DP_TAG_USAGE, "-f perfetto shows events: use it without aggregations and --flame");
 	if (o->view.last_ns && (o->view.from_ns || o->view.to_ns))
 		return dp_error(DP_TAG_USAGE, "--last and --from or --to exclude each other");
 	if (o->view.to_ns && o->view.to_ns < o->view.from_ns)

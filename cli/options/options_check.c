@@ -353,11 +353,11 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "--record-size must have room for two traces of --rotate: the oldest is removed "
 		                              "when the next begins");
 	const bool shows_events = verb == DP_VERB_RUN || verb == DP_VERB_RECORD || verb == DP_VERB_ATTACH;
-	if (!shows_events && o->format == DP_FORMAT_CTF)
+	if (!shows_events && verb != DP_VERB_VIEW && o->format > DP_FORMAT_JSON)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");
-	if (o->trace.dry_run && o->format == DP_FORMAT_CTF)
+	if (o->trace.dry_run && o->format > DP_FORMAT_JSON)
 		return dp_error(DP_TAG_USAGE, "a plan is text or JSON: use -f text or -f json");
 	DP_TRY(check_verb(verb, o));
 	o->no_record |= is_shown_only(o);

@@ -36,8 +36,8 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 		dp_asked_count(a);
 	if (!a->what)
 		return NULL;
-	if (o->format == DP_FORMAT_CTF || o->record)
-		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf");
+	if (o->format > DP_FORMAT_JSON || o->record)
+		return dp_error(DP_TAG_USAGE, "a table of stacks records no events: use neither --record nor -f ctf or perfetto");
 	if (!a->by)
 		DP_TRY(dp_asked_by(a, "backtrace"));
 	o->no_record = true;

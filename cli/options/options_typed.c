@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Options that only store their argument, at the place in struct dp_options that their row names. */
+#include "base/buf.h"
 #include "cli/options/numbers.h"
 #include "cli/options/options_table.h"
 
@@ -53,10 +54,15 @@ struct dp_error *dp_option_name(struct dp_parser *p, const char *arg)
 struct dp_error *dp_option_word(struct dp_parser *p, const char *arg)
 {
 	const char *const *word = p->row->word;
-	for (unsigned i = 0; i < 3; i++)
+	struct dp_buf known = {0};
+	for (unsigned i = 0; word[i]; i++) {
 		if (!strcmp(arg, word[i]))
-			return store(p, p->row->value + i);
-	return dp_error(DP_TAG_USAGE, "unknown %s '%s': use %s, %s or %s", p->row->name, arg, word[0], word[1], word[2]);
+			return dp_buf_fini(&known), store(p, p->row->value + i);
+		dp_buf_printf(&known, "%s%s", !i ? "" : word[i + 1] ? ", " : " or ", word[i]);
+	}
+	struct dp_error *err = dp_error(DP_TAG_USAGE, "unknown %s '%s': use %s", p->row->name, arg, dp_buf_str(&known));
+	dp_buf_fini(&known);
+	return err;
 }
 
 struct dp_error *dp_option_number(struct dp_parser *p, const char *arg)

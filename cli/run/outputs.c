@@ -56,6 +56,8 @@ static struct dp_error *open_events(const struct dp_options *o, const struct dp_
 {
 	if (o->format == DP_FORMAT_JSON)
 		return dp_json_writer_create(out->file, classes, out->nclasses, ret);
+	if (o->format == DP_FORMAT_PERFETTO)
+		return dp_perfetto_writer_create(out->file, classes, out->nclasses, ret);
 	return dp_text_writer_create(out->file, out->color, classes, out->nclasses, ret);
 }
 

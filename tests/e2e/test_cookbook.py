@@ -369,6 +369,7 @@ class Cookbook(Pages):
         a = self.ask("page")
         self.assertIn("trace.html\n", a.out)
         self.assertIn('class="trace"', a.files["trace.html"])
+        self.assertEqual(sum(e["ph"] == "X" for e in json.loads(a.files["trace.json"])["traceEvents"]), 200)
 
     def test_again(self):
         a = self.ask("again")

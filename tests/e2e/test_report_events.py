@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import subprocess
 
 import browser
 import harness
@@ -62,8 +61,8 @@ class Events(harness.Case):
         for page in self.recorded():
             b = self.browse(page)
             self.assertIn("780 events · of 3 probes · in 3 threads", b.run("document.getElementById('facts').textContent"))
-            rows = dict(re.findall(r"^(leaf|leaf_return|outer_return)\s+([\d,]+)\s", self.text(b), re.M))
-            self.assertEqual(rows, {"leaf": "360", "leaf_return": "360", "outer_return": "60"})
+            rows = dict(re.findall(r"^(leaf:return|outer:return|leaf)\s+([\d,]+)\s", self.text(b), re.M))
+            self.assertEqual(rows, {"leaf": "360", "leaf:return": "360", "outer:return": "60"})
             self.assertRegex(self.text(b), r"(?s)Threads.*Callers.*\bmid\s+360\s")
             self.drawn(b, "2", "latency")
             self.assertRegex(self.text(b), r"Latency of all calls over time · p50 .* longest ")
@@ -78,7 +77,7 @@ class Events(harness.Case):
             b.run("document.getElementById('lanes').focus()")
             b.key("n")
             b.key("n")
-            self.until(b, "document.getElementById('detail').innerText.includes('leaf_return')")
+            self.until(b, "document.getElementById('detail').innerText.includes('leaf:return')")
             detail = b.run("document.getElementById('detail').innerText")
             self.assertRegex(detail, r"(?s)took \d.* [nµ]s.*Stack\s+leaf\+0x.*mid\+0x.*outer\+0x.*run\+0x")
             self.assertEqual(b.errors, [])
@@ -112,7 +111,7 @@ class Events(harness.Case):
         b.key("f")  # only events like the picked one
         self.assertIn("only leaf", b.run("document.getElementById('range').textContent"))
         self.drawn(b, "1", "summary")
-        self.assertNotIn("outer_return", self.text(b))
+        self.assertNotIn("outer:return", self.text(b))
 
     def test_zooming_counts_what_is_shown(self):
         _, page = self.recorded()
