@@ -4,6 +4,7 @@
  * an instant ("i") for every other event, and metadata ("M") with the names of processes and threads. Times are microseconds;
  * three decimals keep the nanoseconds.
  */
+#include "output/calls/pairs.h"
 #include "output/events/frames.h"
 #include "output/events/lines.h"
 #include "output/events/message.h"
@@ -29,10 +30,12 @@ struct perfetto {
 	struct dp_lines lines;
 	struct perfetto_thread *threads; /* those that are named; a process is the one with tid 0 */
 	bool any;
-	struct dp_buf args, message;
+	struct dp_call_pairs *calls; /* NULL: no class is about system calls */
+	struct dp_buf args, message, name;
 	/* Of the event being written. */
 	struct dp_image *image;
 	const struct dp_event_class *class;
+	const char *shown; /* its name */
 	uint64_t duration;
 	bool timed;
 };
@@ -188,7 +191,7 @@ static void put_event(struct perfetto *p, const struct dp_event *e)
 	const uint64_t begin = p->timed && !early ? e->ns - p->duration : e->ns;
 	begin_object(p);
 	dp_buf_printf(b, "{\"ph\":\"%s\",\"cat\":\"dynprobe\",\"name\":", p->timed ? "X" : "i");
-	dp_put_json_str(b, p->class->title ? p->class->title : p->class->name);
+	dp_put_json_str(b, p->shown);
 	dp_buf_printf(b, ",\"pid\":%d,\"tid\":%d", e->pid, e->tid);
 	put_time(b, "ts", begin);
 	if (p->timed)
@@ -201,6 +204,54 @@ static void put_event(struct perfetto *p, const struct dp_event *e)
 	b->failed |= p->args.failed;
 }
 
+/* ---- system calls: a slice for a call, when it ends ------------------------------------------------------------------------ */
+
+static void put_call(struct perfetto *p, const struct dp_event *e, const struct dp_call_line *line)
+{
+	struct dp_buf text = {0};
+	dp_put_call_args(&text, line, 0, UINT8_MAX);
+	put_key(&p->args, "", "arguments");
+	dp_put_json(&p->args, text.data ? text.data : (const uint8_t *)"", text.len);
+	text.len = 0;
+	if (line->exit)
+		dp_put_call_result(&text, line);
+	put_key(&p->args, ",", "result");
+	dp_put_json(&p->args, text.len > 3 ? text.data + 3 : (const uint8_t *)"", text.len > 3 ? text.len - 3 : 0); /* " = " */
+	p->args.failed |= text.failed;
+	dp_buf_fini(&text);
+	p->name.len = 0;
+	dp_put_call_name(&p->name, line);
+	p->shown = dp_buf_str(&p->name);
+	p->timed = line->has_duration;
+	p->duration = line->duration_ns;
+	name_thread(p, e);
+	put_event(p, e);
+	dp_lines_end(&p->lines, &p->base);
+}
+
+static void take_call(struct perfetto *p, const struct dp_event *e)
+{
+	struct dp_call_seen seen, entry;
+	dp_call_pairs_see(p->calls, e, &seen);
+	if (!seen.exit && !dp_call_never_returns(seen.nr)) {
+		if (!dp_call_pairs_hold(p->calls, e, seen.nr))
+			dp_writer_fail(&p->base, dp_error_nomem());
+		return;
+	}
+	const struct dp_held_call *h = seen.exit ? dp_call_pairs_match(p->calls, e, &seen, &entry) : NULL;
+	const struct dp_call_line line =
+	        seen.exit ? dp_call_line_of(e, &seen, h, &entry) : (struct dp_call_line){.entry = &seen, .nr = seen.nr};
+	put_call(p, e, &line);
+	dp_call_pairs_end(p->calls, h);
+}
+
+static void perfetto_gap(struct dp_writer *w)
+{
+	struct perfetto *p = (struct perfetto *)w;
+	if (p->calls)
+		dp_call_pairs_gap(p->calls);
+}
+
 static void perfetto_event(struct dp_writer *w, const struct dp_event *e)
 {
 	struct perfetto *p = (struct perfetto *)w;
@@ -209,6 +260,11 @@ static void perfetto_event(struct dp_writer *w, const struct dp_event *e)
 	p->timed = false;
 	p->duration = 0;
 	p->args.len = 0;
+	p->shown = p->class->title ? p->class->title : p->class->name;
+	if (p->calls && dp_call_pairs_takes(p->calls, e->probe)) {
+		take_call(p, e);
+		return;
+	}
 	dp_decoder_run(dp_writer_decoder(w, e), e->payload, e->len, put_field, p);
 	if (p->class->form)
 		put_message(p, e);
@@ -237,14 +293,21 @@ static void perfetto_fini(struct dp_writer *w)
 	dp_lines_fini(&p->lines);
 	dp_buf_fini(&p->args);
 	dp_buf_fini(&p->message);
+	dp_buf_fini(&p->name);
+	dp_call_pairs_destroy(p->calls);
 }
 
 struct dp_error *dp_perfetto_writer_create(FILE *to, const struct dp_event_class *classes, size_t n, struct dp_writer **ret)
 {
-	static const struct dp_writer_ops ops = {.event = perfetto_event, .flush = perfetto_flush, .fini = perfetto_fini};
+	static const struct dp_writer_ops ops = {
+	        .event = perfetto_event, .gap = perfetto_gap, .flush = perfetto_flush, .fini = perfetto_fini};
 	struct perfetto *p = calloc(1, sizeof(*p));
-	if (!p)
+	if (p && dp_classes_have_calls(classes, n))
+		p->calls = dp_call_pairs_create(classes, n);
+	if (!p || (dp_classes_have_calls(classes, n) && !p->calls)) {
+		free(p);
 		return dp_error_nomem();
+	}
 	p->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	dp_lines_init(&p->lines, to);
 	dp_put_str(

@@ -39,6 +39,10 @@ struct dp_timeline_trace; /* opaque */
 struct dp_error *dp_timeline_trace_create(struct dp_timeline *t, const struct dp_event_class *class, size_t n,
                                           struct dp_timeline_trace **ret) DP_MUST_CHECK;
 struct dp_error *dp_timeline_trace_add(struct dp_timeline_trace *of, const struct dp_event *e) DP_MUST_CHECK;
+/* Hits were lost before the next event: a system call's end may not be that of the beginning which was seen last. */
+void dp_timeline_trace_gap(struct dp_timeline_trace *of);
+/* Call it after the last event: adds the system calls that have not ended. */
+struct dp_error *dp_timeline_trace_end(struct dp_timeline_trace *of) DP_MUST_CHECK;
 struct dp_timeline_trace *dp_timeline_trace_destroy(struct dp_timeline_trace *of);
 
 /* timeline_json.c: the page of a run that wrote NDJSON (docs/json.md). DP_TAG_BAD_TRACE: `from` is none. Ends the page. */

@@ -85,6 +85,25 @@ static void put_text(struct dp_timeline_run *r, const struct dp_timeline_event *
 	}
 }
 
+/* "worker[12] openat(AT_FDCWD, "x", O_RDONLY) = 3"; an entry has no result */
+static void put_call(struct dp_timeline_run *r, const struct dp_timeline_event *e, const json_t *event)
+{
+	struct dp_buf *b = &r->texts;
+	const char *args = json_string_value(json_object_get(event, "args_text")),
+	           *error = json_string_value(json_object_get(event, "error"));
+	const json_t *result = json_object_get(event, "result");
+	dp_put_visible(b, e->comm, strlen(e->comm), 0);
+	dp_buf_printf(b, "[%d] ", e->tid);
+	dp_put_visible(b, e->probe, strlen(e->probe), 0);
+	dp_put_str(b, "(");
+	dp_put_visible(b, args ? args : "", args ? strlen(args) : 0, 0);
+	dp_put_str(b, result ? ") = " : ")");
+	if (result)
+		put_value(b, result);
+	dp_put_str(b, error ? " " : "");
+	dp_put_visible(b, error ? error : "", error ? strlen(error) : 0, 0);
+}
+
 /* ---- events ---------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t stack_of(struct dp_timeline_run *r, const json_t *frames)
@@ -129,7 +148,8 @@ static bool add(struct dp_timeline_run *r, const struct entry *e)
 
 static bool take_event(struct dp_timeline_run *r, const json_t *line)
 {
-	const json_t *mono = json_object_get(line, "mono"), *title = json_object_get(line, "title");
+	const json_t *mono = json_object_get(line, "mono"), *title = json_object_get(line, "title"),
+	             *call = json_object_get(line, "call"), *took = json_object_get(line, "duration_ns");
 	struct entry e = {.as = {.duration = DP_TIMELINE_NONE}, .text = r->texts.len};
 	if (!json_is_integer(mono) || r->n >= DP_TIMELINE_MOST)
 		return true;
@@ -139,7 +159,14 @@ static bool take_event(struct dp_timeline_run *r, const json_t *line)
 	e.as.comm = keep(r, json_object_get(line, "comm"));
 	e.as.probe = keep(r, json_is_string(title) ? title : json_object_get(line, "probe"));
 	take_fields(r, json_object_get(line, "fields"), &e.as);
-	put_text(r, &e.as, line);
+	if (json_is_integer(took) && json_integer_value(took) >= 0)
+		e.as.duration = (uint64_t)json_integer_value(took);
+	if (json_is_string(call)) {
+		e.as.probe = keep(r, call);
+		put_call(r, &e.as, line);
+	} else {
+		put_text(r, &e.as, line);
+	}
 	e.as.n = r->texts.len - e.text;
 	return add(r, &e);
 }

@@ -8,7 +8,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/text_hash.h"
+#include "output/calls/pairs.h"
 #include "output/events/frames.h"
+#include "output/format/put.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,10 @@ struct dp_timeline_trace {
 	size_t n;
 	FILE *lines; /* what the writer writes to: `text` */
 	struct dp_writer *writer;
+	struct dp_event_class *plain; /* as the writer knows them: it shows each event by itself */
+	struct dp_call_pairs *calls;  /* NULL: no class is about system calls */
+	struct dp_buf name, line;     /* of a call */
+	uint64_t last;                /* time of the last event */
 	char *text;
 	size_t text_size;
 	struct dp_arena arena;
@@ -38,6 +44,21 @@ struct dp_timeline_trace {
 	size_t nframes;
 };
 
+static bool make_classes(struct dp_timeline_trace *of)
+{
+	of->plain = calloc(of->n + 1, sizeof(*of->plain));
+	if (!of->plain)
+		return false;
+	for (size_t i = 0; i < of->n; i++) {
+		of->plain[i] = of->class[i];
+		of->plain[i].call = NULL;
+	}
+	if (!dp_classes_have_calls(of->class, of->n))
+		return true;
+	of->calls = dp_call_pairs_create(of->class, of->n);
+	return of->calls;
+}
+
 struct dp_error *dp_timeline_trace_create(struct dp_timeline *t, const struct dp_event_class *class, size_t n,
                                           struct dp_timeline_trace **ret)
 {
@@ -46,7 +67,8 @@ struct dp_error *dp_timeline_trace_create(struct dp_timeline *t, const struct dp
 		return dp_error_nomem();
 	*of = (struct dp_timeline_trace){.t = t, .class = class, .n = n};
 	of->lines = open_memstream(&of->text, &of->text_size);
-	struct dp_error *err = of->lines ? dp_text_writer_create(of->lines, false, class, n, &of->writer) : dp_error_nomem();
+	struct dp_error *err = of->lines && make_classes(of) ? dp_text_writer_create(of->lines, false, of->plain, n, &of->writer)
+	                                                     : dp_error_nomem();
 	if (err)
 		dp_timeline_trace_destroy(of);
 	else
@@ -63,6 +85,10 @@ struct dp_timeline_trace *dp_timeline_trace_destroy(struct dp_timeline_trace *of
 	if (of->lines)
 		fclose(of->lines);
 	free(of->text);
+	dp_call_pairs_destroy(of->calls);
+	free(of->plain);
+	dp_buf_fini(&of->name);
+	dp_buf_fini(&of->line);
 	HASH_CLEAR(hh, of->known);
 	dp_arena_fini(&of->arena);
 	dp_buf_fini(&of->key);
@@ -153,6 +179,80 @@ static struct dp_error *write_text(struct dp_timeline_trace *of, const struct dp
 	return NULL;
 }
 
+/* ---- system calls: one event for a call, when it ends ---------------------------------------------------------------------- */
+
+/* "server[12] openat(AT_FDCWD, "x", O_RDONLY) = 3" */
+static struct dp_error *add_call(struct dp_timeline_trace *of, const struct dp_call_line *line, struct dp_timeline_event *as)
+{
+	struct dp_buf *b = &of->line;
+	of->name.len = b->len = 0;
+	dp_put_call_name(&of->name, line);
+	dp_put_visible(b, as->comm ? as->comm : "", as->comm ? strlen(as->comm) : 0, 0);
+	dp_buf_printf(b, "[%d] %s(", as->tid, dp_buf_str(&of->name));
+	dp_put_call_args(b, line, 0, line->exit ? UINT8_MAX : dp_call_first_late(line->nr));
+	if (line->exit) {
+		dp_put_str(b, ")");
+		dp_put_call_result(b, line);
+	} else {
+		dp_put_str(b, " <unfinished ...>");
+	}
+	if (line->has_duration)
+		as->duration = line->duration_ns;
+	as->probe = dp_buf_str(&of->name);
+	as->text = dp_buf_str(b);
+	as->n = b->len;
+	return of->name.failed || b->failed ? dp_error_nomem() : dp_timeline_add(of->t, as);
+}
+
+static struct dp_error *take_call(struct dp_timeline_trace *of, const struct dp_event *e, struct dp_timeline_event *as)
+{
+	struct dp_call_seen seen, entry;
+	dp_call_pairs_see(of->calls, e, &seen);
+	if (!seen.exit && dp_call_never_returns(seen.nr))
+		return add_call(of, &(struct dp_call_line){.entry = &seen, .nr = seen.nr}, as);
+	if (!seen.exit)
+		return dp_call_pairs_hold(of->calls, e, seen.nr) ? NULL : dp_error_nomem();
+	const struct dp_held_call *h = dp_call_pairs_match(of->calls, e, &seen, &entry);
+	const struct dp_call_line line = dp_call_line_of(e, &seen, h, &entry);
+	struct dp_error *err = add_call(of, &line, as);
+	dp_call_pairs_end(of->calls, h);
+	return err;
+}
+
+struct ending {
+	struct dp_timeline_trace *of;
+	struct dp_error *err;
+};
+
+/* A call that has not ended lasts as long as the trace. */
+static void end_call(struct dp_held_call *h, void *data)
+{
+	struct ending *ending = data;
+	struct dp_timeline_trace *of = ending->of;
+	struct dp_call_seen seen;
+	if (ending->err)
+		return;
+	dp_call_pairs_see(of->calls, &h->e, &seen);
+	struct dp_timeline_event as = {.ns = of->last, .pid = h->e.pid, .tid = h->e.tid, .comm = h->e.comm};
+	const struct dp_call_line line = {
+	        .entry = &seen, .nr = seen.nr, .has_duration = true, .duration_ns = of->last > h->e.ns ? of->last - h->e.ns : 0};
+	ending->err = add_call(of, &line, &as);
+}
+
+struct dp_error *dp_timeline_trace_end(struct dp_timeline_trace *of)
+{
+	struct ending ending = {.of = of};
+	if (of->calls)
+		dp_call_pairs_each(of->calls, end_call, &ending);
+	return ending.err;
+}
+
+void dp_timeline_trace_gap(struct dp_timeline_trace *of)
+{
+	if (of->calls)
+		dp_call_pairs_gap(of->calls);
+}
+
 struct dp_error *dp_timeline_trace_add(struct dp_timeline_trace *of, const struct dp_event *e)
 {
 	const struct dp_event_class *class = &of->class[e->probe];
@@ -168,6 +268,9 @@ struct dp_error *dp_timeline_trace_add(struct dp_timeline_trace *of, const struc
 	                               .probe = class->title ? class->title : class->name,
 	                               .duration = of->duration,
 	                               .stack = of->stack};
+	of->last = e->ns;
+	if (of->calls && dp_call_pairs_takes(of->calls, e->probe))
+		return take_call(of, e, &as);
 	DP_TRY(write_text(of, e, &as.text, &as.n));
 	return dp_timeline_add(of->t, &as);
 }

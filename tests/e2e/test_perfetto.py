@@ -84,6 +84,14 @@ class Perfetto(harness.Case):
         order = lambda events: sorted((json.dumps(e, sort_keys=True) for e in events))
         self.assertEqual(order(self.checked(self.path("view.json"))), order(live), shown.stderr)
 
+    def test_a_system_call_is_a_slice(self):
+        text = self.written("hello", "hello")
+        harness.tool("--syscall", "*", "-f", "perfetto", "-o", self.path("c.json"), "--", "/bin/cat", text, status=0)
+        events = self.checked(self.path("c.json"))
+        opened = [e for e in events if e["name"] == "openat" and text in e["args"]["arguments"]]
+        self.assertEqual([(e["ph"], e["args"]["result"]) for e in opened], [("X", "3")])
+        self.assertEqual([e["ph"] for e in events if e["name"] == "exit_group"], ["i"])
+
     def test_a_run_without_events_and_one_that_is_interrupted_are_complete(self):
         harness.tool("--function", "leaf", "--when", "n == 1", "-f", "perfetto", "-o", self.path("none.json"), "--", self.program, status=0)
         self.assertEqual(self.checked(self.path("none.json")), [])

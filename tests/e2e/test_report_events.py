@@ -145,6 +145,20 @@ class Events(harness.Case):
             b.run("document.getElementById('theme').click()")
             self.assertEqual(b.run("document.documentElement.dataset.theme"), "light")
 
+    def test_a_system_call_is_one_event_that_lasts(self):
+        text = self.written("hello", "hello")
+        harness.tool("--syscall", "*", "-q", "--record", self.path("calls"), "--", "/bin/cat", text, status=0)
+        self.report(self.path("calls"))
+        b = self.browse(self.path("calls.html"))
+        lines = harness.tool("view", self.path("calls"), status=0).stdout.splitlines()
+        self.assertIn(f"{len(lines)} events", b.run("document.getElementById('facts').textContent"))
+        self.drawn(b, "4", "events")
+        b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = '%s'; s.dispatchEvent(new Event('input')); })()" % text)
+        self.until(b, "document.body.dataset.found === '1'")
+        b.key("Enter")
+        self.until(b, "document.getElementById('detail').innerText.includes('took')")
+        self.assertRegex(b.run("document.getElementById('detail').innerText"), r'(?s)^openat\n.*took .*\] openat\(AT_FDCWD, ".*/hello", O_RDONLY\) = 3')
+
     def test_a_part_of_a_trace(self):
         self.recorded()
         self.report(self.path("trace"), "--when", "probe == \"outer_return\"", "-o", self.path("part.html"))

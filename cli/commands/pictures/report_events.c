@@ -38,8 +38,14 @@ static void note_end(struct dp_timeline *t, struct dp_trace_view *view)
 static struct dp_error *put_events(struct dp_timeline *t, struct dp_trace_view *view, struct dp_timeline_trace *of)
 {
 	struct dp_event e;
-	while (dp_timeline_events(t) < DP_TIMELINE_MOST && dp_view_next(view, &e))
+	uint64_t lost = 0;
+	while (dp_timeline_events(t) < DP_TIMELINE_MOST && dp_view_next(view, &e)) {
+		if (dp_view_lost(view) != lost)
+			dp_timeline_trace_gap(of);
+		lost = dp_view_lost(view);
 		DP_TRY(dp_timeline_trace_add(of, &e));
+	}
+	DP_TRY(dp_timeline_trace_end(of));
 	note_end(t, view);
 	return dp_timeline_end(t, dp_clock_offset());
 }
