@@ -100,7 +100,7 @@ local function find_heaps(bt)
 	key = key and pmodule.address_read_u64(key)
 	if key and key ~= 0 then keys[key] = true end
 	for _, h in ipairs(heaps) do
-		if pmodule.address_read_u64(h.start + 8) & ~NON_MAIN == TCACHE_SIZE then add_cache(h.start + 16) end
+		if (pmodule.address_read_u64(h.start + 8) or 0) & ~NON_MAIN == TCACHE_SIZE then add_cache(h.start + 16) end
 	end
 	add_arenas()
 end

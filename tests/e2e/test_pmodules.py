@@ -125,6 +125,13 @@ class ReadyMade(PmoduleCase):
         self.assertNotIn("fine points to", shown)
         self.assertRegex(shown, r"classifiers .*heap-corrupt")
 
+    def test_heap_runs_on_a_file_that_keeps_little_of_the_heap(self):
+        """The heap's first page is not there: no error, only fewer answers."""
+        t, file = self.target("crowd", 2, 3, 1), self.path("little.dps")
+        harness.tool("snapshot", t.pid, "-o", file, "--max-depth", 1, status=0)
+        done = harness.tool("pmodule", "run", file, "--module-load", self.module("heap"))
+        self.assertEqual((done.returncode, "nil value" in done.stderr), (0, False), done.stderr)
+
     def test_heap_knows_every_list_and_pointers_into_blocks(self):
         shown, _ = self.snapshot(self.target("ailing", "heap-lists"), self.module("heap"))
         for words in ("fast points to a freed block of 56 bytes, in a fast list of malloc", "listed points to a freed block of 2008 bytes, in a list of malloc",
