@@ -132,7 +132,7 @@ class Words(harness.Case):
         self.assertIn("caller", self.offers("list", harness.target_path("spin"), "cal"))
         self.assertIn("argc", self.offers("--pid", t.pid, "--function", "main", "-t", "arg"))
         self.assertIn("argc", self.offers("--pid", t.pid, "--function", "main", "--when", "arg"))
-        self.assertIn("backtrace", self.offers("--pid", t.pid, "--function", "main", "--count", "--by", "back"))
+        self.assertEqual(self.offers("--pid", t.pid, "--function", "main", "--count", "--by", "pid,back"), ["pid,backtrace"])
         self.assertEqual(self.offers("--pid", "999999999", "--function", "a"), [])
 
     def test_unknown_shells(self):

@@ -128,7 +128,8 @@ static void offer_contexts(struct dp_line *line)
 
 static void offer_keys(struct dp_line *line)
 {
-	OFFER(line, "backtrace", "pid", "comm", "exe");
+	keep_up_to(line, ",");
+	OFFER(line, "backtrace", "caller", "pid", "comm", "exe");
 	dp_complete_variables(line);
 }
 

@@ -23,7 +23,7 @@ const struct dp_topic dp_topics[] = {
          "  --when 'req->len > 4096 && name =~ \"GET*\"'\n"
          "dynprobe-language(7) has the whole language.\n"},
         {"counts", "totals instead of events: --count, --hist, --by, --profile",
-         "count hist sum avg min max by slower-than interval top folded flame title profile",
+         "count hist sum avg min max by slower-than rate interval top folded flame title profile",
          "  --function malloc --sum arg0 --by backtrace\n"
          "  --return foo --hist duration -d 10\n"
          "  --function 'PyUnicode_*' --count --top=10 --interval 1s\n"},
