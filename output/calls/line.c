@@ -25,15 +25,22 @@ static bool failed(const struct dp_call_line *l)
 	return l->exit && l->exit->has_result && l->exit->result < 0 && l->exit->result >= -ERRORS;
 }
 
+static unsigned index_of(const struct dp_call_arg *args, int n, const struct dp_call_word *name)
+{
+	unsigned i = 0;
+	while (i < (unsigned)n && !(args[i].len == name->len && !memcmp(args[i].name, name->text, name->len)))
+		i++;
+	return i;
+}
+
 static bool word_of(const struct dp_call_line *l, const struct dp_call_arg *args, int n, const struct dp_call_word *name,
                     uint64_t *ret)
 {
-	for (int i = 0; i < n; i++)
-		if (args[i].len == name->len && !memcmp(args[i].name, name->text, name->len) && either(l, (unsigned)i)) {
-			*ret = either(l, (unsigned)i)->word[i];
-			return true;
-		}
-	return false;
+	const unsigned i = index_of(args, n, name);
+	const struct dp_call_seen *from = i < (unsigned)n ? either(l, i) : NULL;
+	if (from)
+		*ret = from->word[i];
+	return from;
 }
 
 /* Is there such an argument? Yes, if that is not known. */
@@ -90,6 +97,15 @@ static const struct dp_call_bytes *first_of(const struct dp_call_line *l, unsign
 	return dp_call_has_buffers(arg) && from && from->first[i].bytes ? &from->first[i] : NULL;
 }
 
+/* The length that the kernel has written behind that argument; 0: not known. */
+static uint64_t written(const struct dp_call_line *l, unsigned i)
+{
+	uint32_t v = 0;
+	if (l->exit && l->exit->data[i].bytes && l->exit->data[i].n >= sizeof(v))
+		memcpy(&v, l->exit->data[i].bytes, sizeof(v));
+	return v;
+}
+
 static uint64_t count_of(const struct dp_call_line *l, const struct dp_call_arg *args, int n, const struct dp_call_arg *arg)
 {
 	uint64_t v = 1;
@@ -99,6 +115,9 @@ static uint64_t count_of(const struct dp_call_line *l, const struct dp_call_arg 
 		return l->exit && l->exit->result > 0 ? (uint64_t)l->exit->result : 0;
 	if (arg->count.text[0] >= '0' && arg->count.text[0] <= '9')
 		return (uint64_t)(arg->count.text[0] - '0');
+	const unsigned i = index_of(args, n, &arg->count);
+	if (i < (unsigned)n && args[i].out && args[i].kind == DP_CALL_POINTER)
+		return written(l, i);
 	return word_of(l, args, n, &arg->count, &v) ? v : 1;
 }
 

@@ -238,6 +238,16 @@ Test(call_lines, structures_by_member)
 	    "connect(3, {sa_family=AF_UNIX, sun_path=\"/run/x\"}, 9) = 0");
 }
 
+Test(call_lines, addresses_are_as_long_as_the_kernel_says)
+{
+	const struct sockaddr_un un = {AF_UNIX, "stale"};
+	const int len = 2;
+	one(SYS_accept,
+	    &(struct call){
+	            .word = {3, 0x6000, 0x7000}, .data = {[1] = {&un, sizeof(un)}, [2] = {&len, sizeof(len)}}, .result = 4},
+	    "accept(3, {sa_family=AF_UNIX}, [2]) = 4");
+}
+
 Test(call_lines, the_first_of_several_buffers)
 {
 	const struct iovec parts[] = {{(void *)0x7000, 5}, {(void *)0x8000, 60}};
@@ -370,7 +380,8 @@ Test(call_lines, all_that_is_described_is_known)
 			const char *name = dp_call_name((uint64_t)nr);
 			struct dp_buf text = {0};
 			const uint8_t zeros[1024] = {0};
-			const struct dp_call_memory memory = {.bytes = zeros, .n = dp_call_data_bytes(g), .count = 16, .list = g->count.len};
+			const struct dp_call_memory memory = {
+			        .bytes = zeros, .n = dp_call_data_bytes(g), .count = 16, .list = g->count.len};
 			if (!g->means.len)
 				continue;
 			if (g->in || g->out)
