@@ -138,7 +138,8 @@ function since(ns, step) { /* a time since the first event, with as many digits 
 }
 function sinceIn(ns, step, size = step) { /* the same, in a unit that suits `size` */
 	const [by, unit] = size >= 1e8 ? [1e9, "s"] : size >= 1e5 ? [1e6, "ms"] : size >= 100 ? [1e3, "\u00b5s"] : [1, "ns"];
-	return (ns < 0 ? "\u2212" : "+") + (Math.abs(ns) / by).toLocaleString("en-US", { maximumFractionDigits: Math.max(0, Math.ceil(-Math.log10(step / by) - 1e-9)) }) + " " + unit;
+	const text = (Math.abs(ns) / by).toLocaleString("en-US", { maximumFractionDigits: Math.max(0, Math.ceil(-Math.log10(step / by) - 1e-9)) });
+	return (ns < 0 && text !== "0" ? "\u2212" : "+") + text + " " + unit;
 }
 function clock(ns) { /* the time of day */
 	const all = BigInt(trace.beginText) + BigInt(Math.round(ns)), date = new Date(Number(all / 1000000n));
