@@ -3,7 +3,12 @@
 
 #include "session/run/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define TOP_NS UINT64_C(1000000000) /* between two drawings of --top */
 
 /* ---- flame graphs ---------------------------------------------------------------------------------------------------------- */
 
@@ -115,11 +120,61 @@ void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown 
 		dp_aggs_text(shown, to);
 }
 
+/* Is a table drawn again in its place? Not beside a command, which writes to the same terminal. */
+static bool is_redrawn(const struct dp_options *o)
+{
+	const char *term = getenv("TERM");
+	return o->format == DP_FORMAT_TEXT && !o->quiet && !o->output && !o->trace.command && !o->trace.asked.folded &&
+	       isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static struct winsize size_of(int fd)
+{
+	struct winsize w = {0};
+	if (ioctl(fd, TIOCGWINSZ, &w))
+		w = (struct winsize){0};
+	return w;
+}
+
+/* Its width, if that is a terminal's. */
+static unsigned width_of(const struct dp_options *o)
+{
+	return o->output ? 0 : size_of(o->trace.command ? STDERR_FILENO : STDOUT_FILENO).ws_col;
+}
+
+static void draw(struct dp_trace *t, const struct dp_aggs_shown *shown)
+{
+	const struct winsize w = size_of(STDOUT_FILENO);
+	dp_auto_free char *text = NULL;
+	size_t n;
+	FILE *to = open_memstream(&text, &n);
+	if (!to)
+		return;
+	dp_aggs_text(shown, to);
+	if (!fclose(to))
+		dp_redraw(&t->out.drawn, w.ws_col ? w.ws_col : 80, w.ws_row ? w.ws_row : 24, text, t->out.file);
+	fflush(t->out.file);
+}
+
+void dp_aggs_begin(struct dp_trace *t)
+{
+	struct dp_asked *a = &t->spec.asked;
+	if (a->what && a->top && !a->interval_ns && is_redrawn(t->options))
+		a->interval_ns = TOP_NS;
+}
+
 static struct dp_error *show(struct dp_trace *t, bool delta)
 {
 	struct dp_aggs_shown shown;
 	if (!dp_rows_shown(&t->run, delta, &shown))
 		return NULL;
+	shown.width = width_of(t->options);
+	if (delta && is_redrawn(t->options)) {
+		shown.rate = true;
+		draw(t, &shown);
+		return NULL;
+	}
+	dp_redraw_clear(&t->out.drawn, t->out.file);
 	dp_aggs_print(t->options, &shown, t->out.file);
 	fflush(t->out.file);
 	return delta ? NULL : dp_aggs_flame(t->options, &shown, "hits");

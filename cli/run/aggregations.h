@@ -17,6 +17,8 @@ struct dp_error *dp_flame_place(const struct dp_options *options) DP_MUST_CHECK;
 /* Writes the file of --flame, and says so. */
 struct dp_error *dp_flame_save(const struct dp_options *options, struct dp_flame *f,
                                const struct dp_flame_shown *shown) DP_MUST_CHECK;
+/* Before the run: --top on a terminal is drawn again every second. */
+void dp_aggs_begin(struct dp_trace *t);
 /* Reads the cells when it is time to; prints the changes at the end of each --interval. */
 void dp_aggs_round(struct dp_trace *t);
 /* After the removal: prints everything. */

@@ -165,6 +165,7 @@ void dp_outputs_note(struct dp_outputs *o, const char *text)
 	}
 	if (o->live)
 		dp_error_destroy(dp_writer_flush(o->live)); /* a terminal may show both */
+	o->drawn.lines = 0; /* on a terminal the note comes below it */
 	fprintf(o->notes ? dp_outlet_file(o->notes) : stderr, "dynprobe: %s\n", text);
 }
 

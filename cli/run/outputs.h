@@ -8,6 +8,7 @@
 
 #include "cli/options/options.h"
 #include "cli/run/outlet.h"
+#include "output/aggregations/redraw.h"
 #include "output/output.h"
 
 struct dp_outputs {
@@ -17,6 +18,7 @@ struct dp_outputs {
 	struct dp_outlet *notes;         /* before standard error, or NULL */
 	FILE *close_file;                /* or NULL */
 	bool to_stderr, color;
+	struct dp_drawn drawn; /* of aggregations, on a terminal */
 	bool notes_apart; /* notes go to standard error, text events elsewhere */
 	char *record_dir;
 	bool old_dir;                   /* it is not ours: it was there before */

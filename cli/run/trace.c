@@ -261,6 +261,7 @@ static int trace(const struct dp_options *options, const char *supersedes, bool 
 {
 	struct dp_trace t = {.options = options, .signal_fd = -1};
 	dp_trace_calls_init(&t);
+	dp_aggs_begin(&t);
 	dp_run_init(&t.run, &t.spec);
 	t.run.supersedes = supersedes;
 	struct dp_error *err = run_all(&t);

@@ -28,7 +28,6 @@ struct dp_agg_part {       /* one aggregation of a run */
 	int64_t low;       /* of a linear histogram */
 	uint64_t step;
 	uint32_t buckets;
-	bool unasked; /* only for the sums of metrics */
 };
 /* Words of the part's cells; those of a row are the parts' one after the other. */
 unsigned dp_agg_part_words(const struct dp_agg_part *part);

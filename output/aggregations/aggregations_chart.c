@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LABEL = 22, COUNT = 10, BAR = 52, BAR_LEAST = 8, BAR_MOST = 160, AROUND = LABEL + COUNT + 4 };
+enum { LABEL = 22, COUNT = 10, BAR = 52, BAR_LEAST = 8, BAR_MOST = 160, AROUND = LABEL + COUNT + 5 };
 
 static unsigned bar_of(const struct dp_aggs_shown *a)
 {

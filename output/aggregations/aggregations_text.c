@@ -109,8 +109,6 @@ static void add_column(struct table *t, enum kind kind, size_t part, unsigned pe
 static void add_part(struct table *t, size_t i)
 {
 	const struct dp_agg_part *part = &t->a->part[i];
-	if (part->unasked)
-		return;
 	for (unsigned k = 0; dp_agg_is_histogram(part) && k < DP_AGG_NPERCENTILES; k++)
 		add_column(t, PERCENTILE, i, DP_AGG_PERCENTILES[k]);
 	if (dp_agg_is_histogram(part))

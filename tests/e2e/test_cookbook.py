@@ -19,7 +19,7 @@ PAGES = [os.path.join(harness.ROOT, "docs", page) for page in ("cookbook.md", "c
 BLOCK = re.compile(r"^```sh([^\n]*)\n(.*?)^```$(?:\n\n```\n(.*?)^```$)?", re.M | re.S)
 SYSTEM = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON = "/usr/bin/python3"  # Debian's: its markers, its libsqlite3
-NEEDS = {"redis": "redis-server", "shop": "g++", "statements": "sqlite3", "sizes": "sqlite3", "sampled": "sqlite3", "allocators": "sqlite3", "used": "sqlite3", "go": "fzf"}
+NEEDS = {"redis": "redis-server", "shop": "g++", "statements": "sqlite3", "sizes": "sqlite3", "sampled": "sqlite3", "allocators": "sqlite3", "callers_table": "sqlite3", "used": "sqlite3", "go": "fzf"}
 
 
 class Block:
@@ -229,6 +229,15 @@ class Cookbook(Pages):
         a = self.ask("sizes")
         self.assertEqual(sum(map(int, a.rows(r"^\[.*?\) +(\d+) \|"))), a.hits())
         self.assertGreater(a.hits(), 50)
+
+    def test_callers_table(self):
+        rows = [(int(hits), int(total), int(most)) for hits, total, most in
+                self.ask("callers_table").rows(r"^ +(\d+) +(\d+) +(\d+) +[\d.]+ +[\d.]+ +[\d.]+ malloc  \S+$")]
+        self.assertEqual(len(rows), 2)
+        for hits, total, most in rows:
+            self.assertLessEqual(most, total)
+            self.assertLessEqual(total, hits * most)
+        self.assertGreaterEqual(rows[0][1], rows[1][1])
 
     def test_allocators(self):
         a = self.ask("allocators")
