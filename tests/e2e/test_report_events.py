@@ -73,9 +73,10 @@ class Events(harness.Case):
             for _ in range(3):
                 b.run("document.querySelector('.flame canvas').focus()")
                 b.key("ArrowDown")
-            self.drawn(b, "4", "events")
             b.run("document.getElementById('lanes').focus()")
-            b.key("n")
+            self.drawn(b, "1", "summary")
+            b.run("[...document.querySelectorAll('#body tr[data-probe]')].find((row) => row.textContent.startsWith('leaf:return')).click()")
+            self.drawn(b, "4", "events")
             b.key("n")
             self.until(b, "document.getElementById('detail').innerText.includes('leaf:return')")
             detail = b.run("document.getElementById('detail').innerText")
