@@ -429,6 +429,20 @@ class Usage(unittest.TestCase):
         self.refused(*foo, "--hist", "rdi,0,1000000,1")
         self.refused(*foo, "--count", "--record", "/tmp/x")
 
+    def test_a_key_that_does_not_exist_touches_nothing(self):
+        with subprocess.Popen([harness.target_path("callers"), "loop"], stdout=subprocess.PIPE, text=True) as target:
+            try:
+                target.stdout.readline()
+                before = harness.maps(target.pid)
+                for keys in ("nosuch", "caller,nosuch", "size,nosuch->x,pid"):
+                    done = harness.tool("--pid", target.pid, "--function", "work", "--count", "--by", keys, status=harness.OWN_FAILURE)
+                    self.assertIn("DP-NO-VARIABLE", done.stderr)
+                    self.assertNotIn("counting", done.stderr)
+                self.assertEqual(len(harness.maps(target.pid)), len(before))
+            finally:
+                target.terminate()
+                self.assertIn("RESULT OK", target.stdout.read())
+
     def test_attach_is_for_events(self):
         done = harness.tool("attach", "--pid", "1", "--function", "main", "--count", status=harness.OWN_FAILURE)
         self.assertIn("attach", done.stderr)
