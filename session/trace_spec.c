@@ -23,6 +23,7 @@ bool dp_typed_copy(const struct dp_typed *from, struct dp_typed *to)
 	to->enters = from->enters;
 	to->filtered = from->filtered;
 	to->entry = from->entry;
+	to->calls = from->calls;
 	to->chosen = from->chosen ? strdup(from->chosen) : NULL;
 	to->inlined = from->inlined ? strdup(from->inlined) : NULL;
 	struct dp_error *err = from->form ? dp_printf_parse(from->form->text, &to->form) : NULL;

@@ -38,6 +38,9 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 	 */
 	bool enters, filtered; /* filtered: not every return is recorded */
 	size_t entry;
+	/* Of a run with `asked.tree` (expand_tree.c): what the user typed means its callees, too; the function's number, from 1 on. */
+	bool calls, tree_enters, tails, root;
+	size_t tree;
 	char *chosen; /* for an exit with `call.chosen`: the condition on its entry */
 	/* The format of --printf, or NULL. The first contexts are its arguments (printf_form.h). */
 	struct dp_printf_form *form;
@@ -60,6 +63,7 @@ struct dp_asked {      /* aggregations instead of events (session_aggs.h) */
 	uint64_t slower_ns, interval_ns;
 	size_t top; /* rows to show; 0: all */
 	bool folded, rate;
+	bool tree, self; /* the tree of calls (--calls), or its functions by their own time (--self) instead */
 };
 /* Adds keys: KEY[,KEY...], each an expression, caller, backtrace[:N], pid, comm or exe. */
 struct dp_error *dp_asked_by(struct dp_asked *a, const char *keys) DP_MUST_CHECK;

@@ -219,9 +219,49 @@ struct dp_error *dp_flame_verb_check(const struct dp_options *o)
 	return dp_flame_kind(o->flame, &svg);
 }
 
+/* The tool computes a tree of calls from events that have nothing but the stack pointer. */
+static struct dp_error *check_tree(struct dp_options *o)
+{
+	const struct dp_trace_spec *trace = &o->trace;
+	const char *other = trace->asked.what                          ? "an aggregation"
+	                    : trace->asked.by                          ? "--by"
+	                    : trace->asked.slower_ns                   ? "--slower-than"
+	                    : trace->hits                              ? "-n"
+	                    : trace->snapshots.on                      ? "--snapshot"
+	                    : trace->overwrite                         ? "--overwrite"
+	                    : trace->pending                           ? "--pending"
+	                    : trace->follow                            ? "--follow"
+	                    : trace->sink == DP_SINK_LTTNG             ? "events of LTTng"
+	                    : o->record || o->record_size || o->rotate ? "--record"
+	                    : o->format > DP_FORMAT_JSON               ? "-f ctf or perfetto"
+	                    : o->flame                                 ? "--flame"
+	                    : trace->asked.rate                        ? "--rate"
+	                                                               : NULL;
+	if (other)
+		return dp_error(DP_TAG_USAGE, "a tree of calls (--calls, --self) and %s exclude each other", other);
+	for (size_t i = 0; i < trace->nprobes; i++) {
+		if (trace->probe[i].spec.point != DP_POINT_RETURN || trace->probe[i].spec.call)
+			return dp_error(DP_TAG_USAGE,
+			                "'%s': a tree of calls (--calls, --self) has functions only: use --calls or --return",
+			                trace->probe[i].spec.text);
+		if (trace->probe[i].fields.n || trace->typed[i].ncontexts || trace->typed[i].when || trace->typed[i].form)
+			return dp_error(DP_TAG_USAGE,
+			                "a tree of calls (--calls, --self) counts all calls and records no values: omit -t "
+			                "and --when");
+	}
+	if (trace->asked.self && trace->asked.folded)
+		return dp_error(DP_TAG_USAGE, "--folded has the paths of calls: omit --self");
+	o->trace.sink = DP_SINK_RING;
+	o->no_record = true;
+	return NULL;
+}
+
 struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
+	a->tree |= a->self;
+	if (a->tree)
+		return check_tree(o);
 	DP_TRY(dp_flame_check(o));
 	if (!a->what && a->slower_ns == 0)
 		return dp_aggs_check_asked(a);

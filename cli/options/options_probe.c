@@ -132,6 +132,16 @@ struct dp_error *dp_option_probe(struct dp_parser *p, const char *spec)
 	return add(p, spec, dp_spec_parse);
 }
 
+struct dp_error *dp_option_calls(struct dp_parser *p, const char *spec)
+{
+	const size_t before = p->probes.n;
+	DP_TRY(add(p, spec, dp_spec_parse));
+	for (size_t i = before; i < p->probes.n; i++)
+		p->probes.typed[i].calls = true;
+	p->o.trace.asked.tree = true;
+	return NULL;
+}
+
 /* The entry of a function, unless the spec says where in it. */
 static bool is_function(const struct dp_spec *s)
 {

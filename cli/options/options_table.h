@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 117u
+#define DP_OPTION_ROWS 119u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 struct dp_verb_text {
@@ -63,6 +63,7 @@ dp_option_taker dp_option_word;                      /* the number of one of row
 dp_option_taker dp_option_number;
 dp_option_taker dp_option_size;
 dp_option_taker dp_option_duration;
+dp_option_taker dp_option_calls;
 dp_option_taker dp_option_milliseconds; /* unless the argument has another unit */
 dp_option_taker dp_option_list;         /* struct dp_word_list */
 dp_option_taker dp_option_names;        /* the same, of words that are not empty */

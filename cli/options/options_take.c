@@ -169,6 +169,12 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          NUMBER(profile_hz, unsigned), .most = DP_PROFILE_HZ_MAX, .range = "takes 1 to 10000 samples a second"},
         {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, .take = dp_option_probe,
          .value = DP_POINT_RETURN},
+        {"calls", 0, "SPEC",
+         "the tree of calls below a function, with calls, total and own time: probes the functions that it reaches by direct "
+         "calls (-x leaves some out); --folded, --interval, -f json",
+         V(RUN), .take = dp_option_calls, .value = DP_POINT_RETURN},
+        {"self", 0, NULL, "with --return or --calls: a row for each function, by its own time, without that of probed callees", V(RUN),
+         FLAG(trace.asked.self)},
         {"exclude", 'x', "GLOB", "functions to leave out of patterns such as 'SSL_*'", PROBES, LIST(trace.except)},
         {"name", 0, "NAME", "the event name of the next probe; a prefix if that is a pattern", PROBES,
          .take = dp_option_event_name},

@@ -63,7 +63,7 @@ static struct dp_error *open_events(const struct dp_options *o, const struct dp_
 
 static struct dp_error *open_live(const struct dp_options *o, struct dp_outputs *ret)
 {
-	if (o->quiet || o->format == DP_FORMAT_CTF)
+	if (o->quiet || o->format == DP_FORMAT_CTF || o->trace.asked.tree)
 		return NULL;
 	struct dp_joiner *calls;
 	DP_TRY(dp_joiner_create(ret->classes, ret->nclasses, &calls));

@@ -76,6 +76,8 @@ static void say_where(const struct dp_trace *t)
 {
 	if (t->spec.attach)
 		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record prints them\n", t->run.why_ring);
+	else if (t->spec.asked.tree)
+		fprintf(stderr, "dynprobe: measuring calls; Ctrl-C ends\n");
 	else if (t->spec.asked.what)
 		fprintf(stderr, "dynprobe: counting; Ctrl-C ends\n");
 	else if (t->spec.overwrite)
@@ -116,6 +118,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 	DP_TRY(dp_flame_place(t->options));
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
+	DP_TRY(dp_calls_open(t->options, t->run.trace, t->out.file, &t->tree));
 	dp_trace_calls_batches(t);
 	say_where(t);
 	say_which(t);
@@ -157,6 +160,8 @@ static struct dp_error *finish(struct dp_trace *t)
 	if (!ended)
 		ended = dp_lttng_end(&t->run);
 	struct dp_error *drawn = dp_aggs_final(t);
+	dp_calls_lost(t->tree, dp_run_lost(&t->run));
+	dp_calls_final(t->tree);
 	dp_report_summary(t);
 	dp_report_snapshots(t);
 	if (!err)
@@ -252,6 +257,7 @@ static void trace_fini(struct dp_trace *t)
 	else
 		dp_error_destroy(dp_outputs_end(&t->out));
 	dp_outputs_fini(&t->out);
+	dp_calls_close(t->tree);
 	dp_run_fini(&t->run);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);

@@ -5,6 +5,7 @@
 
 #include "cli/options/options.h"
 #include "cli/run/outputs.h"
+#include "cli/tree/calls_shown.h"
 #include "session/run/run.h"
 
 struct dp_trace {
@@ -13,6 +14,7 @@ struct dp_trace {
 	struct dp_trace_calls calls;
 	const struct dp_options *options;
 	struct dp_outputs out;
+	struct dp_calls_shown *tree; /* calls_shown.h; NULL: events */
 	int signal_fd;
 	int signal; /* the one that ended it, or 0 */
 	bool cut;   /* the recording ended early, because its disk is full */

@@ -17,12 +17,15 @@ static void on_event(const struct dp_event *event, void *data)
 static void on_batch(const struct dp_event_batch *batch, void *data)
 {
 	struct dp_trace *t = data;
-	dp_outputs_batch(&t->out, batch);
+	if (t->tree)
+		dp_calls_batch(t->tree, batch);
+	else
+		dp_outputs_batch(&t->out, batch);
 }
 
 void dp_trace_calls_batches(struct dp_trace *t)
 {
-	t->calls.batch = dp_outputs_takes_batches(&t->out) ? on_batch : NULL;
+	t->calls.batch = t->tree || dp_outputs_takes_batches(&t->out) ? on_batch : NULL;
 }
 
 static void on_gap(void *data)
@@ -59,6 +62,7 @@ static void on_note(const char *text, void *data)
 static struct dp_error *on_flush(uint64_t lost, void *data)
 {
 	struct dp_trace *t = data;
+	dp_calls_lost(t->tree, lost);
 	return dp_outputs_flush(&t->out, lost);
 }
 
@@ -67,6 +71,7 @@ static void on_round(uint64_t ns, void *data)
 	struct dp_trace *t = data;
 	dp_outputs_round(&t->out, ns);
 	dp_aggs_round(t);
+	dp_calls_round(t->tree);
 }
 
 static bool on_interrupted(bool leaving, void *data)

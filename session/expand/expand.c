@@ -149,6 +149,8 @@ static struct dp_error *add_function(struct dp_expander *x, size_t from, const s
 		        dp_error(DP_TAG_NO_SYMBOL, "'%s' is an IFUNC: it only chooses the function that calls of this name reach",
 		                 s->function.name));
 	}
+	if (x->from->asked.tree && point == DP_POINT_RETURN)
+		return dp_expand_tree(x, from, &s->function);
 	if (point == DP_POINT_ENTRY || point == DP_POINT_PLACE)
 		return add_one(x, from, point, &s->function);
 	if (point == DP_POINT_ALL)

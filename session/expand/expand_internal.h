@@ -14,6 +14,7 @@ struct dp_expander {
 	struct dp_names names;
 	struct dp_expansion out;
 	size_t capacity, notes;
+	size_t functions; /* of a tree of calls, so far */
 	size_t entry; /* of the function whose returns are added: as in struct dp_typed */
 	bool pattern; /* the current spec is a pattern: its probes are named after what it finds */
 };
@@ -30,6 +31,8 @@ struct dp_expand_place {                 /* the site of one new probe */
 	const char *label;   /* the same for people, or NULL */
 	bool enters;         /* as in struct dp_typed */
 	size_t entry;
+	bool tree_enters, tails, root; /* as in struct dp_typed */
+	size_t tree;
 };
 
 /* Adds a copy of probe `from`, which is not a pattern. */
@@ -53,6 +56,8 @@ bool dp_expand_is_whole(const struct dp_expander *x, size_t from);
 struct dp_error *dp_expand_entry(struct dp_expander *x, size_t from, const struct dp_function *f, size_t *ret) DP_MUST_CHECK;
 /* What the half of a call records, and its condition: from what was typed for the whole. */
 struct dp_error *dp_expand_half(struct dp_typed *t, const struct dp_expand_place *at) DP_MUST_CHECK;
+/* expand_tree.c: adds what a tree of calls needs of the function, and of those that it calls. */
+struct dp_error *dp_expand_tree(struct dp_expander *x, size_t from, const struct dp_function *f) DP_MUST_CHECK;
 /* expand_inside.c: adds a site inside of a function. */
 struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s) DP_MUST_CHECK;
 /* "foo (inlined in bar)" -> "foo_inlined_in_bar", "ns::foo<int>" -> "ns_foo_int"; malloc'ed. */

@@ -13,7 +13,7 @@ enum { LONGEST = 400 };
 
 static const char *suffix_of(const struct dp_expand_place *at)
 {
-	if (at->plain || at->enters || at->entry) /* of a whole call: it is the function's */
+	if (at->plain || at->enters || at->entry || at->tree) /* of a whole call: it is the function's */
 		return "";
 	return at->point == DP_POINT_ENTRY ? ":entry" : at->point == DP_POINT_RETURN ? ":return" : "";
 }

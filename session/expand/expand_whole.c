@@ -65,8 +65,26 @@ static struct dp_error *split_when(struct dp_typed *t)
 	return NULL;
 }
 
+/* A step of a tree of calls records the stack pointer alone. */
+static struct dp_error *take_stack(struct dp_typed *t, const struct dp_expand_place *at)
+{
+	t->tree = at->tree;
+	t->tree_enters = at->tree_enters;
+	t->tails = at->tails;
+	t->root = at->root;
+	free(t->context);
+	t->context = calloc(2, sizeof(*t->context));
+	t->ncontexts = 0;
+	if (!t->context || !(t->context[0] = strdup("reg:rsp")))
+		return dp_error_nomem();
+	t->ncontexts = 1;
+	return NULL;
+}
+
 struct dp_error *dp_expand_half(struct dp_typed *t, const struct dp_expand_place *at)
 {
+	if (at->tree)
+		return take_stack(t, at);
 	if (!at->enters && !at->entry)
 		return NULL;
 	t->enters = at->enters;

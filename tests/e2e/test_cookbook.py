@@ -251,6 +251,11 @@ class Cookbook(Pages):
         self.assertEqual(sum(map(int, a.rows(r"^\[.*?\) +(\d+) \|"))), a.hits())
         self.assertGreater(a.hits(), 20)
 
+    def test_tree(self):
+        a = self.ask("tree")
+        rows = dict(a.rows(r"^ +\S+ +\S+ +(\d+)  +(handle_request|parse|compute)$"))
+        self.assertEqual(len(a.rows(r"^ +\S+ +\S+ +(\d+)  +(?:handle_request|parse|compute)$")), 3, (rows, a.out))
+
     def test_slow(self):
         """The shop sleeps 2 ms for each order whose number is 4 mod 5, and for those alone."""
         a, last, slow = self.ask("slow"), {}, []

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""--calls and --self: the tree of calls of a program that is known to make so many of each, with recursion, longjmp, exceptions, tail
+calls and threads."""
+
+import re
+
+import harness
+from harness import Case
+
+ROUNDS = 200
+THREADS = 3
+EACH = ROUNDS * THREADS
+LEFT = THREADS * sum(1 for i in range(ROUNDS) if i % 3 == 0 or i % 5 == 0)
+WHOLE = harness.target_path("whole")
+
+
+class CallTree(Case):
+    def tree(self, *args):
+        """The nodes by their path, and standard error."""
+        p = harness.tool("-f", "json", "-o", self.path("tree"), *args, "--", WHOLE, ROUNDS, status=0)
+        self.assertIn("RESULT OK", p.stdout)
+        with open(self.path("tree")) as f:
+            found = [x for x in harness.objects(f.read()) if x["type"] == "calls"]
+        return {tuple(x["path"]) if "path" in x else x["function"]: x for x in found}, p.stderr
+
+    def test_counts_are_exact(self):
+        tree, err = self.tree("--calls", "work")
+        calls = {path[1:]: node["calls"] for path, node in tree.items() if len(path) < 4}
+        self.assertEqual(calls[()], THREADS)
+        for name in ("handle", "tail", "nothing", "attempt", "down"):
+            self.assertEqual(calls[(name,)], EACH, name)
+        self.assertEqual(calls[("tail", "last")], EACH)  # by a jump
+        self.assertEqual(calls[("attempt", "leave")], EACH)
+        for depth in range(1, 6):
+            path = ("work",) + ("down",) * (depth + 1)
+            self.assertEqual(tree[path]["calls"], THREADS * sum(1 for i in range(ROUNDS) if i % 6 >= depth))
+        self.assertIn(f"{LEFT} calls ended without a return", err)
+        self.assertNotIn("lost, and", err)
+        self.assertIn("work reaches 7 functions", err)
+
+    def test_own_times_add_up_to_the_total(self):
+        tree, _ = self.tree("--calls", "work")
+        self.assertEqual(sum(node["self_ns"] for node in tree.values()), tree[("work",)]["total_ns"])
+        for path, node in tree.items():
+            below = sum(n["total_ns"] for p, n in tree.items() if p[:-1] == path)
+            self.assertEqual(node["self_ns"], node["total_ns"] - below)
+
+    def test_only_what_is_below_counts(self):
+        tree, _ = self.tree("--calls", "attempt")
+        self.assertEqual(set(tree), {("attempt",), ("attempt", "leave")})
+
+    def test_excluded_functions_are_their_callers_time(self):
+        tree, _ = self.tree("--calls", "work", "-x", "down", "-x", "ha*")
+        self.assertEqual({path[1] for path in tree if len(path) > 1}, {"attempt", "tail", "nothing"})
+
+    def test_a_row_for_each_function(self):
+        rows, _ = self.tree("--return", "whole!*", "--self")
+        self.assertEqual(rows["down"]["calls"], THREADS * sum(i % 6 + 1 for i in range(ROUNDS)))
+        self.assertEqual(rows["handle"]["calls"], EACH)
+        self.assertGreaterEqual(rows["work"]["total_ns"], rows["work"]["self_ns"] + rows["attempt"]["total_ns"])
+        own = [row["self_ns"] for row in rows.values()]
+        self.assertEqual(own, sorted(own, reverse=True))
+
+    def test_text_and_folded(self):
+        p = harness.tool("--calls", "work", "-o", self.path("text"), "--", WHOLE, ROUNDS, status=0)
+        with open(self.path("text")) as f:
+            text = f.read()
+        self.assertRegex(text, r"(?m)^ +total +self +calls  function$")
+        self.assertRegex(text, rf"(?m)^ +\S+ +\S+ +{THREADS}  work$")
+        self.assertRegex(text, rf"(?m)^ +\S+ +\S+ +{EACH}      leave$")
+        p = harness.tool("--calls", "work", "--folded", "-o", self.path("folded"), "--", WHOLE, ROUNDS, status=0)
+        with open(self.path("folded")) as f:
+            folded = f.read()
+        self.assertEqual([], [x for x in folded.splitlines() if not re.fullmatch(r"work(;\w+)* \d+", x)], p.stderr)
+        self.assertIn("work;attempt;leave ", folded)
+
+    def test_a_running_program(self):
+        t = self.target("whole")
+        p = self.start("--pid", t.pid, "--calls", "attempt", "--interval", "100ms")
+        self.await_output(p, 200)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertIn(["attempt", "leave"], [x.get("path") for x in r.lines])
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_refusals_name_the_option(self):
+        for args, word in ((("-n", 3), "-n"), (("--count",), "aggregation"), (("-t", "args"), "-t"), (("--function", "last"), "functions only"),
+                           (("--record", self.path("r")), "--record"), (("--self", "--folded"), "--folded")):
+            p = harness.tool("--calls", "work", *args, "--", WHOLE, 1, status=125)
+            self.assertIn(word, p.stderr)
+            self.assertIn("DP-USAGE", p.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
