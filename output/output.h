@@ -106,6 +106,13 @@ struct dp_error *dp_writer_flush(struct dp_writer *w) DP_MUST_CHECK;
 /* Flushes, finishes the file and frees; returns the first error that ever occurred. */
 struct dp_error *dp_writer_close(struct dp_writer *w) DP_MUST_CHECK;
 
+/*
+ * Frames of backtraces get source lines. Call it before the first event; `lines` (or NULL) must outlive the writer. `patient`:
+ * many events wait for lines, where otherwise some are written without.
+ */
+struct dp_source_lines;
+void dp_writer_show_sources(struct dp_writer *w, struct dp_source_lines *lines, bool patient);
+
 /* Writes text to `to`, which is not closed. `color`: use escape codes. */
 struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_event_class *classes, size_t n,
                                        struct dp_writer **ret) DP_MUST_CHECK;

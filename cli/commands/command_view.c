@@ -23,6 +23,7 @@ struct viewer {
 	const struct dp_options *options;
 	struct dp_trace_view *view;
 	FILE *file;
+	struct dp_source_lines *sources; /* or NULL */
 	uint64_t shown;
 	bool damaged;
 };
@@ -117,6 +118,8 @@ static struct dp_error *show_events(struct viewer *v, const struct dp_event_clas
 	struct dp_event e;
 	uint64_t lost = 0;
 	struct dp_error *err = create_writer(v, class, n, &w);
+	if (!err)
+		dp_writer_show_sources(w, v->sources, true);
 	while (!err && dp_view_next(v->view, &e)) {
 		note_gap(v, w, &class[e.probe], &lost);
 		dp_writer_recorded(w, &e);
@@ -134,6 +137,7 @@ static struct dp_error *show_aggregations(struct viewer *v)
 {
 	struct dp_aggs_shown shown;
 	DP_TRY(dp_view_tally(v->view, &shown));
+	shown.sources = v->sources;
 	dp_aggs_print(v->options, &shown, v->file);
 	DP_TRY(flush(v->file));
 	return dp_aggs_flame(v->options, &shown, "hits");
@@ -190,9 +194,11 @@ int dp_command_view(const struct dp_options *options)
 {
 	struct viewer v = {.options = options};
 	signal(SIGPIPE, SIG_IGN);
+	v.sources = options->no_lines ? NULL : dp_source_lines_create();
 	struct dp_error *err = dp_view_create(&v.view);
 	if (!err)
 		err = show(&v);
+	dp_source_lines_destroy(v.sources);
 	dp_view_destroy(v.view);
 	const bool failed = err && !(err->tag == DP_TAG_OUTPUT && err->sys == EPIPE);
 	if (failed)

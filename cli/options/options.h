@@ -83,6 +83,7 @@ struct dp_options {
 	const char **context; /* add-context -t, checked; owned as an array */
 	size_t ncontexts;
 	bool once;      /* record: only buffered events */
+	bool no_lines;  /* --no-lines */
 	bool no_record; /* --no-record, or other options that leave the recording out */
 	bool quiet, help, version, no_pager;
 	const char *topic; /* --help TOPIC, or NULL */

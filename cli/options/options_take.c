@@ -239,6 +239,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"rotate", 0, "SIZE",
          "record into DIR/0001, DIR/0002 and so on, each a trace of its own; begin the next when one has SIZE", EVENTS,
          SIZE(rotate, size_t), .least = RECORD_LEAST, .range = "is at least 64K", .events = true},
+        {"no-lines", 0, NULL, "show backtraces without source lines and inlined functions", EVENTS | V(VIEW), FLAG(no_lines)},
         {"no-record", 0, NULL, "record nothing", EVENTS, FLAG(no_record), .events = true},
         {"format", 'f', "FORMAT",
          "text, json (one object a line), folded (a line for each backtrace, for flame graphs) or perfetto (for ui.perfetto.dev)",

@@ -168,6 +168,7 @@ static struct dp_error *show(struct dp_trace *t, bool delta)
 	struct dp_aggs_shown shown;
 	if (!dp_rows_shown(&t->run, delta, &shown))
 		return NULL;
+	shown.sources = t->out.sources;
 	shown.width = width_of(t->options);
 	if (delta && is_redrawn(t->options)) {
 		shown.rate = true;

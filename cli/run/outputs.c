@@ -55,10 +55,13 @@ static struct dp_error *open_events(const struct dp_options *o, const struct dp_
                                     const struct dp_event_class *classes, struct dp_writer **ret)
 {
 	if (o->format == DP_FORMAT_JSON)
-		return dp_json_writer_create(out->file, classes, out->nclasses, ret);
-	if (o->format == DP_FORMAT_PERFETTO)
-		return dp_perfetto_writer_create(out->file, classes, out->nclasses, ret);
-	return dp_text_writer_create(out->file, out->color, classes, out->nclasses, ret);
+		DP_TRY(dp_json_writer_create(out->file, classes, out->nclasses, ret));
+	else if (o->format == DP_FORMAT_PERFETTO)
+		DP_TRY(dp_perfetto_writer_create(out->file, classes, out->nclasses, ret));
+	else
+		DP_TRY(dp_text_writer_create(out->file, out->color, classes, out->nclasses, ret));
+	dp_writer_show_sources(*ret, out->sources, false);
+	return NULL;
 }
 
 static struct dp_error *open_live(const struct dp_options *o, struct dp_outputs *ret)
@@ -98,6 +101,7 @@ static struct dp_error *open_steps(const struct dp_options *o, const struct dp_t
 	ret->color = dp_options_color(o, ret->file);
 	DP_TRY(open_outlet(reader, ret));
 	DP_TRY(make_classes(trace, ret));
+	ret->sources = o->no_lines ? NULL : dp_source_lines_create();
 	DP_TRY(open_record(o, name, ret));
 	return open_live(o, ret);
 }
@@ -259,6 +263,7 @@ void dp_outputs_fini(struct dp_outputs *o)
 	dp_outlet_destroy(o->notes);
 	if (o->close_file)
 		fclose(o->close_file);
+	dp_source_lines_destroy(o->sources);
 	free(o->record_dir);
 	free(o->classes);
 	*o = (struct dp_outputs){0};

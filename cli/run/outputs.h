@@ -10,10 +10,12 @@
 #include "cli/run/outlet.h"
 #include "output/aggregations/redraw.h"
 #include "output/output.h"
+#include "probes/point/source/source_lines.h"
 
 struct dp_outputs {
 	struct dp_writer *live, *record; /* either may be NULL */
 	FILE *file;                      /* what `live` writes to */
+	struct dp_source_lines *sources; /* for backtraces, or NULL */
 	struct dp_outlet *outlet;        /* behind it, or NULL */
 	struct dp_outlet *notes;         /* before standard error, or NULL */
 	FILE *close_file;                /* or NULL */

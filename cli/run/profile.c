@@ -344,6 +344,7 @@ static struct dp_error *print_rows(const struct profile *p, double seconds, cons
 	                                    .rate = a->rate,
 	                                    .top = a->top,
 	                                    .seconds = seconds,
+	                                    .sources = p->out.sources,
 	                                    .row = row,
 	                                    .n = n};
 	dp_aggs_print(p->o, &shown, p->out.file);

@@ -4,6 +4,7 @@
 #define DP_OUTPUT_AGGREGATIONS_AGGREGATIONS_H
 
 #include "base/buf.h"
+#include "probes/point/source/source_lines.h"
 #include "probes/probes.h"
 #include "trampoline/trampoline.h"
 
@@ -14,6 +15,7 @@ struct dp_agg_frame {                  /* the names of a frame */
 	const char *symbol, *readable; /* as dp_frame_describe() writes it */
 	const char *function;
 	bool by_pointer;
+	struct dp_source_at at; /* path: NULL if it is in no file */
 };
 struct dp_agg_stack {
 	const struct dp_agg_frame *const *frame;
@@ -88,7 +90,8 @@ struct dp_aggs_shown {
 	size_t top;                   /* rows to show; 0: all */
 	unsigned width;               /* columns of the terminal; 0: no terminal */
 	double seconds;               /* length of the period */
-	const struct dp_agg_row *row; /* greatest first */
+	struct dp_source_lines *sources; /* where source lines of frames are asked for, or NULL */
+	const struct dp_agg_row *row;    /* greatest first */
 	size_t n;
 };
 
@@ -111,6 +114,10 @@ bool dp_agg_is_stack(const struct dp_agg_row *row);
 unsigned dp_agg_depth(const struct dp_agg_row *row);
 bool dp_agg_is_cut(const struct dp_agg_row *row);
 struct dp_agg_frame_shown dp_agg_frame(const struct dp_agg_row *row, unsigned i, enum dp_agg_name name, char text[DP_AGG_NAME]);
+
+/* Asks for the source lines of all frames to be shown, and waits for them for a while. */
+void dp_aggs_look_up(const struct dp_aggs_shown *a);
+struct dp_source dp_agg_source(const struct dp_aggs_shown *a, const struct dp_agg_row *row, unsigned i);
 
 /* Bounds of a histogram's bucket: [*from, *to); INT64_MIN or INT64_MAX where it is open. */
 void dp_agg_bucket(const struct dp_agg_part *part, unsigned i, int64_t *from, int64_t *to);

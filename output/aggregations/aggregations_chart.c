@@ -81,7 +81,7 @@ static void put_chart(struct dp_buf *b, const struct dp_aggs_shown *a, const str
 	dp_buf_printf(b, ", %" PRIu64 " hit%s", row->hits, row->hits == 1 ? "" : "s");
 	put_percentiles(b, &c);
 	dp_put_str(b, " (interpolated)\n");
-	dp_aggs_put_frames(b, row);
+	dp_aggs_put_frames(b, a, row);
 	put_buckets(b, &c);
 	dp_put_str(b, "\n");
 }

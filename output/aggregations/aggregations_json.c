@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NDJSON (docs/json.md): one line per row. */
 #include "output/aggregations/aggregations.h"
-#include "output/events/frames.h"
+#include "output/events/known_frames.h"
 #include "output/format/put.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@ static void put_member(struct dp_buf *b, const char *name)
 	dp_buf_printf(b, ",\"%s\":", name);
 }
 
-static void put_frames(struct dp_buf *b, const struct dp_agg_row *row)
+static void put_frames(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
 	char text[DP_AGG_NAME];
 	for (unsigned i = 0; i < dp_agg_depth(row); i++) {
@@ -24,6 +24,8 @@ static void put_frames(struct dp_buf *b, const struct dp_agg_row *row)
 			dp_put_str(b, "null");
 		put_member(b, "symbol");
 		dp_put_json_str(b, f.name);
+		const struct dp_source source = dp_agg_source(a, row, i);
+		dp_put_source_json(b, &source);
 		dp_put_str(b, f.by_pointer ? ",\"by_frame_pointer\":true}" : "}");
 	}
 	dp_put_str(b, dp_agg_depth(row) ? "]" : "[]");
@@ -41,7 +43,7 @@ static void put_keys(struct dp_buf *b, const struct dp_aggs_shown *a, const stru
 		if (k->word)
 			dp_put_json_str(b, k->word);
 		else if (k->stack)
-			put_frames(b, &one);
+			put_frames(b, a, &one);
 		else
 			dp_buf_printf(b, "%" PRId64, k->number);
 	}
@@ -63,7 +65,7 @@ static void put_key(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 		dp_buf_printf(b, ",\"key\":%" PRId64, (int64_t)row->key);
 	} else {
 		put_member(b, "stack");
-		put_frames(b, row);
+		put_frames(b, a, row);
 		if (dp_agg_is_cut(row))
 			dp_put_str(b, ",\"cut\":true");
 	}
@@ -189,6 +191,7 @@ void dp_aggs_json(const struct dp_aggs_shown *a, FILE *to)
 {
 	struct dp_buf b;
 	dp_buf_init(&b);
+	dp_aggs_look_up(a);
 	for (size_t i = 0; i < a->n && (!a->top || i < a->top); i++)
 		put_row(&b, a, &a->row[i]);
 	fwrite(dp_buf_str(&b), 1, b.len, to);

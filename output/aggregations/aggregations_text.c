@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/aggregations/aggregations_internal.h"
 #include "output/aggregations/units.h"
-#include "output/events/frames.h"
+#include "output/events/known_frames.h"
 #include "output/format/put.h"
 
 #include <inttypes.h>
@@ -11,30 +11,41 @@ enum { CELL = 12, COLUMNS_MOST = 48 };
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------------ */
 
-static void put_frame(struct dp_buf *b, const char *name, bool by_pointer)
-{
-	dp_put_str(b, "                ");
-	dp_put_visible(b, name, strlen(name), 0);
-	dp_put_str(b, by_pointer ? DP_FRAME_HOW "\n" : "\n");
-}
+static const char margin[] = "                ";
 
-static void put_stack(struct dp_buf *b, const struct dp_agg_row *row)
+static void put_frame(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, unsigned i)
 {
 	char text[DP_AGG_NAME];
-	for (unsigned i = 0; i < dp_agg_depth(row); i++) {
-		const struct dp_agg_frame_shown f = dp_agg_frame(row, i, DP_AGG_READABLE, text);
-		put_frame(b, f.name, f.by_pointer);
+	const struct dp_agg_frame_shown f = dp_agg_frame(row, i, DP_AGG_READABLE, text);
+	const struct dp_source source = dp_agg_source(a, row, i);
+	for (size_t k = 0; k + 1 < source.n; k++) {
+		dp_put_str(b, margin);
+		dp_put_source(b, &source, k);
+		dp_put_str(b, "\n");
 	}
-	if (dp_agg_is_cut(row))
-		dp_put_str(b, "                " DP_FRAMES_CUT "\n");
+	dp_put_str(b, margin);
+	dp_put_visible(b, f.name, strlen(f.name), 0);
+	if (source.n)
+		dp_put_source(b, &source, source.n - 1);
+	dp_put_str(b, f.by_pointer ? DP_FRAME_HOW "\n" : "\n");
 }
 
-void dp_aggs_put_frames(struct dp_buf *b, const struct dp_agg_row *row)
+static void put_stack(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
-	put_stack(b, row);
+	for (unsigned i = 0; i < dp_agg_depth(row); i++)
+		put_frame(b, a, row, i);
+	if (!dp_agg_is_cut(row))
+		return;
+	dp_put_str(b, margin);
+	dp_put_str(b, DP_FRAMES_CUT "\n");
+}
+
+void dp_aggs_put_frames(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	put_stack(b, a, row);
 	for (size_t i = 0; row->keys && i < row->nkeys; i++) {
 		const struct dp_agg_row one = {.stack = row->keys[i].stack};
-		put_stack(b, &one);
+		put_stack(b, a, &one);
 	}
 }
 
@@ -208,7 +219,7 @@ static void put_row(struct dp_buf *b, const struct table *t, const struct dp_agg
 		put_cell(b, t, &t->column[i], row);
 	dp_aggs_put_name(b, t->a, row);
 	dp_put_str(b, "\n");
-	dp_aggs_put_frames(b, row);
+	dp_aggs_put_frames(b, t->a, row);
 }
 
 /* ---- the whole report ----------------------------------------------------------------------------------------------------- */
@@ -268,6 +279,7 @@ void dp_aggs_text(const struct dp_aggs_shown *a, FILE *to)
 	struct dp_buf b;
 	dp_buf_init(&b);
 	make_table(&t, a);
+	dp_aggs_look_up(a);
 	dp_buf_printf(&b, "%s %.3f s\n", a->delta ? "in the last" : "in", a->seconds);
 	if (!charts || a->nparts > 1 || c.shown > 1 || a->rate) {
 		put_head(&b, &t);

@@ -159,15 +159,24 @@ static void put_hex_string(struct dp_buf *b, uint64_t v)
 	dp_put_str(b, "\"");
 }
 
-static void put_frame(size_t i, const struct dp_frame_shown *frame, void *data)
+static void put_sources(struct dp_buf *b, const struct dp_known_frame *frame, unsigned *number)
 {
-	struct dp_buf *b = data;
+	const struct dp_source source = dp_source_of(frame->asked);
+	++*number;
+	dp_put_source_json(b, &source);
+}
+
+static void put_frame(size_t i, const struct dp_known_frame *frame, void *data)
+{
+	struct json *j = data;
+	struct dp_buf *b = &j->lines.b;
 	put_key(b, i ? ",{" : "{", "addr");
 	put_hex_string(b, frame->pc);
 	if (frame->text[0]) {
 		put_key(b, ",", "symbol");
 		dp_put_json_str(b, frame->text);
 	}
+	dp_lines_put_frame(&j->lines, frame);
 	if (frame->by_pointer)
 		dp_put_str(b, ",\"by_frame_pointer\":true");
 	dp_put_str(b, "}");
@@ -251,7 +260,7 @@ static void put_value(struct json *j, const struct dp_field *field, const struct
 		break;
 	case DP_TYPE_BACKTRACE:
 		dp_put_str(b, "[");
-		dp_frames_each(j->image, v, false, put_frame, b);
+		dp_known_frames_each(j->lines.known, j->image, v, put_frame, j);
 		dp_put_str(b, "]");
 		break;
 	}
@@ -393,6 +402,7 @@ static void json_event(struct dp_writer *w, const struct dp_event *e)
 	struct json *j = (struct json *)w;
 	struct dp_buf *b = &j->lines.b;
 	j->class = &w->classes[e->probe];
+	dp_known_frames_look_up(j->lines.known, w->sources);
 	j->image = e->image;
 	j->piece = pieces_of(j, e->probe);
 	if (!j->piece)
@@ -443,6 +453,7 @@ static void json_flush(struct dp_writer *w)
 static void json_fini(struct dp_writer *w)
 {
 	struct json *j = (struct json *)w;
+	dp_lines_finish(&j->lines, w);
 	for (size_t i = 0; i < w->n; i++)
 		dp_pieces_fini(&j->pieces[i]);
 	free(j->pieces);
@@ -467,14 +478,14 @@ struct dp_error *dp_json_writer_create(FILE *to, const struct dp_event_class *cl
 	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
 	if (j && pieces && dp_classes_have_calls(classes, n))
 		j->pairs = dp_call_pairs_create(classes, n);
-	if (!j || !pieces || (dp_classes_have_calls(classes, n) && !j->pairs)) {
+	if (!j || !pieces || (dp_classes_have_calls(classes, n) && !j->pairs) ||
+	    !dp_lines_init(&j->lines, to, false, put_sources)) {
 		free(j);
 		free(pieces);
 		return dp_error_nomem();
 	}
 	j->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	j->pieces = pieces;
-	dp_lines_init(&j->lines, to);
 	put_header(j);
 	*ret = &j->base;
 	return NULL;

@@ -6,25 +6,122 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY ((size_t)64 << 10) /* bytes of lines that are passed on together: a pipe's size */
+#define LONGEST_NS UINT64_C(5000000000) /* waited at the end for source lines */
+#define MOST       ((size_t)16 << 20)   /* bytes of lines that wait for source lines */
+#define MANY       ((size_t)64 << 10)   /* bytes of lines that are passed on together: a pipe's size */
 
 /* ---- lines ---- */
 
-void dp_lines_init(struct dp_lines *l, FILE *to)
+bool dp_lines_init(struct dp_lines *l, FILE *to, bool readable, dp_put_frame_fn put)
 {
-	*l = (struct dp_lines){.to = to};
+	*l = (struct dp_lines){.to = to, .put = put, .known = dp_known_frames_create(readable)};
+	return l->known;
 }
 
 void dp_lines_fini(struct dp_lines *l)
 {
 	dp_buf_fini(&l->b);
+	dp_buf_fini(&l->filled);
+	dp_known_frames_destroy(l->known);
+	free(l->hole);
+}
+
+void dp_lines_begin_backtrace(struct dp_lines *l)
+{
+	l->number = 0;
+}
+
+static bool add_hole(struct dp_lines *l, const struct dp_known_frame *frame)
+{
+	if (l->nholes == l->capacity) {
+		const size_t capacity = l->capacity ? 2 * l->capacity : 64;
+		struct dp_hole *grown = reallocarray(l->hole, capacity, sizeof(*grown));
+		if (!grown)
+			return false;
+		l->hole = grown;
+		l->capacity = capacity;
+	}
+	l->hole[l->nholes++] = (struct dp_hole){l->b.len, l->whole, l->number++, frame};
+	return true;
+}
+
+/* The numbers of later frames depend on what is missing in front of them, so these wait, too. */
+void dp_lines_put_frame(struct dp_lines *l, const struct dp_known_frame *frame)
+{
+	const bool waits = l->nholes && l->hole[l->nholes - 1].event == l->whole;
+	if (!waits && dp_source_is_known(frame->asked))
+		l->put(&l->b, frame, &l->number);
+	else
+		l->b.failed |= !add_hole(l, frame);
+}
+
+static void write_bytes(struct dp_lines *l, struct dp_writer *w, const struct dp_buf *b, size_t n)
+{
+	if (b->failed)
+		dp_writer_fail(w, dp_error_nomem());
+	else if (n && fwrite(b->data, 1, n, l->to) != n)
+		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+}
+
+/* The bytes up to `end`, with the first `n` holes filled. */
+static void write_filled(struct dp_lines *l, struct dp_writer *w, size_t n, size_t end)
+{
+	unsigned number = 0;
+	size_t from = 0;
+	l->filled.len = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct dp_hole *h = &l->hole[i];
+		dp_buf_put(&l->filled, l->b.data + from, h->at - from);
+		from = h->at;
+		if (!i || h->number != h[-1].number + 1 || h->event != h[-1].event)
+			number = h->number;
+		l->put(&l->filled, h->frame, &number);
+	}
+	dp_buf_put(&l->filled, l->b.data + from, end - from);
+	write_bytes(l, w, &l->filled, l->filled.len);
+}
+
+static void drop(struct dp_lines *l, size_t n, size_t end)
+{
+	memmove(l->b.data, l->b.data + end, l->whole - end);
+	l->b.len = l->whole -= end;
+	l->nholes -= n;
+	memmove(l->hole, l->hole + n, l->nholes * sizeof(*l->hole));
+	for (size_t i = 0; i < l->nholes; i++) {
+		l->hole[i].at -= end;
+		l->hole[i].event -= end;
+	}
+}
+
+/* `all`: what is not known stays away. */
+static void pass_on(struct dp_lines *l, struct dp_writer *w, bool all)
+{
+	size_t n = 0, end = l->whole;
+	while (n < l->nholes && (all || dp_source_is_known(l->hole[n].frame->asked)))
+		n++;
+	if (n < l->nholes) {
+		end = l->hole[n].event;
+		while (n && l->hole[n - 1].event == end)
+			n--;
+	}
+	if (n)
+		write_filled(l, w, n, end);
+	else
+		write_bytes(l, w, &l->b, end);
+	if (l->nholes)
+		drop(l, n, end);
+	else
+		l->b.len = l->whole = 0;
+	if (!l->nholes && dp_known_frames_many(l->known))
+		dp_known_frames_forget(l->known);
 }
 
 void dp_lines_pass_on(struct dp_lines *l, struct dp_writer *w)
 {
-	if (l->whole && fwrite(l->b.data, 1, l->whole, l->to) != l->whole)
-		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
-	l->b.len = l->whole = 0;
+	const bool many = l->nholes && l->whole >= MOST;
+	if (many && w->patient)
+		dp_source_lines_wait(w->sources, LONGEST_NS);
+	pass_on(l, w, many);
 }
 
 void dp_lines_end(struct dp_lines *l, struct dp_writer *w)
@@ -33,7 +130,9 @@ void dp_lines_end(struct dp_lines *l, struct dp_writer *w)
 		dp_writer_fail(w, dp_error_nomem());
 	else
 		l->whole = l->b.len;
-	if (l->b.failed || l->whole >= MANY)
+	if (l->b.failed)
+		l->nholes = l->b.len = l->whole = 0;
+	else if (l->whole >= MANY && (!l->nholes || l->whole >= MOST || dp_source_is_known(l->hole->frame->asked)))
 		dp_lines_pass_on(l, w);
 }
 
@@ -42,6 +141,15 @@ void dp_lines_flush(struct dp_lines *l, struct dp_writer *w)
 	dp_lines_pass_on(l, w);
 	if (fflush(l->to))
 		dp_writer_fail(w, dp_error_sys(DP_TAG_OUTPUT, "cannot write the events"));
+}
+
+void dp_lines_finish(struct dp_lines *l, struct dp_writer *w)
+{
+	if (!l->nholes || w->error)
+		return;
+	dp_source_lines_wait(w->sources, LONGEST_NS);
+	pass_on(l, w, true);
+	dp_lines_flush(l, w);
 }
 
 /* ---- pieces ---- */

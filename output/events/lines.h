@@ -4,15 +4,39 @@
 #define DP_OUTPUT_EVENTS_LINES_H
 
 #include "base/buf.h"
+#include "output/events/known_frames.h"
 #include "output/events/writer.h"
+
+/*
+ * A frame is put where its text belongs: now if its source line is known, else when it is. Until then whole lines from there on
+ * wait, but not without bound, nor for long at the end.
+ */
+struct dp_hole {
+	size_t at, event; /* in the buffer: its place, the begin of its event */
+	unsigned number;  /* of the frame in its backtrace */
+	const struct dp_known_frame *frame;
+};
+typedef void (*dp_put_frame_fn)(struct dp_buf *to, const struct dp_known_frame *frame, unsigned *number);
 
 struct dp_lines {
 	FILE *to;
 	struct dp_buf b; /* whole lines, and the one being written */
 	size_t whole;    /* bytes of whole lines */
+	struct dp_known_frames *known;
+	dp_put_frame_fn put; /* `number`: of the next line of a frame; inlined calls count, too */
+	struct dp_hole *hole;
+	size_t nholes, capacity;
+	unsigned number;
+	struct dp_buf filled;
 };
 
-void dp_lines_init(struct dp_lines *l, FILE *to);
+/* False: out of memory. */
+bool dp_lines_init(struct dp_lines *l, FILE *to, bool readable, dp_put_frame_fn put);
+/* The frames of one backtrace follow. */
+void dp_lines_begin_backtrace(struct dp_lines *l);
+void dp_lines_put_frame(struct dp_lines *l, const struct dp_known_frame *frame);
+/* Waits for what is missing, passes everything on, and flushes the stream. */
+void dp_lines_finish(struct dp_lines *l, struct dp_writer *w);
 void dp_lines_fini(struct dp_lines *l);
 /* Call it after each line. Passes the lines on once they are many. */
 void dp_lines_end(struct dp_lines *l, struct dp_writer *w);

@@ -304,12 +304,11 @@ struct dp_error *dp_perfetto_writer_create(FILE *to, const struct dp_event_class
 	struct perfetto *p = calloc(1, sizeof(*p));
 	if (p && dp_classes_have_calls(classes, n))
 		p->calls = dp_call_pairs_create(classes, n);
-	if (!p || (dp_classes_have_calls(classes, n) && !p->calls)) {
+	if (!p || (dp_classes_have_calls(classes, n) && !p->calls) || !dp_lines_init(&p->lines, to, true, NULL)) {
 		free(p);
 		return dp_error_nomem();
 	}
 	p->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
-	dp_lines_init(&p->lines, to);
 	dp_put_str(
 	        &p->lines.b,
 	        "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"generator\":\"dynprobe\",\"clock\":\"monotonic\",\"offset_ns\":\"");

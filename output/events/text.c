@@ -20,7 +20,12 @@ struct text {
 	struct dp_stamp stamp;
 	struct dp_heads heads;    /* threads and names */
 	struct dp_pieces *pieces; /* of each class: names of fields */
-	struct dp_buf below, message;
+	struct dp_buf message;
+	struct below { /* frames of the event being written */
+		const struct dp_known_frame *frame;
+		bool first; /* of a backtrace */
+	} * below;
+	size_t nbelow, capacity;
 	struct dp_call_stream *calls; /* NULL: no class is about system calls */
 	bool in_line;           /* of a call: its fields are in the line already */
 	/* Of the event being written. */
@@ -135,17 +140,62 @@ static void put_string(struct dp_buf *b, const struct dp_field *field, const str
 		dp_put_str(b, "...");
 }
 
-static void put_frame(size_t i, const struct dp_frame_shown *frame, void *data)
+/* Frames come below the line, when that is complete. */
+static bool grow_below(struct text *t)
+{
+	if (t->nbelow < t->capacity)
+		return true;
+	const size_t capacity = t->capacity ? 2 * t->capacity : 64;
+	struct below *grown = reallocarray(t->below, capacity, sizeof(*grown));
+	t->lines.b.failed |= !grown;
+	if (!grown)
+		return false;
+	t->below = grown;
+	t->capacity = capacity;
+	return true;
+}
+
+static void put_below(struct text *t)
+{
+	for (size_t i = 0; i < t->nbelow; i++) {
+		if (t->below[i].first)
+			dp_lines_begin_backtrace(&t->lines);
+		dp_lines_put_frame(&t->lines, t->below[i].frame);
+	}
+	t->nbelow = 0;
+}
+
+static void put_number(struct dp_buf *b, unsigned i)
+{
+	dp_put_str(b, "    #");
+	dp_put_dec(b, i);
+	dp_put_str(b, i < 10 ? "  " : " ");
+}
+
+static void put_frame(struct dp_buf *b, const struct dp_known_frame *frame, unsigned *number)
+{
+	const struct dp_source source = dp_source_of(frame->asked);
+	for (size_t i = 0; i + 1 < source.n; i++) {
+		put_number(b, (*number)++);
+		dp_put_source(b, &source, i);
+		dp_put_str(b, "\n");
+	}
+	put_number(b, (*number)++);
+	if (frame->text[0])
+		dp_put_visible(b, frame->text, strlen(frame->text), 0);
+	else
+		dp_put_hex(b, frame->pc);
+	if (source.n)
+		dp_put_source(b, &source, source.n - 1);
+	dp_put_str(b, frame->by_pointer ? DP_FRAME_HOW "\n" : "\n");
+}
+
+static void keep_frame(size_t i, const struct dp_known_frame *frame, void *data)
 {
 	struct text *t = data;
-	dp_put_str(&t->below, "    #");
-	dp_put_dec(&t->below, i);
-	dp_put_str(&t->below, i < 10 ? "  " : " ");
-	if (frame->text[0])
-		dp_put_visible(&t->below, frame->text, strlen(frame->text), 0);
-	else
-		dp_put_hex(&t->below, frame->pc);
-	dp_put_str(&t->below, frame->by_pointer ? DP_FRAME_HOW "\n" : "\n");
+	if (!grow_below(t))
+		return;
+	t->below[t->nbelow++] = (struct below){frame, !i};
 }
 
 static void put_char(struct dp_buf *b, uint64_t v)
@@ -206,11 +256,12 @@ static void put_value(struct dp_buf *b, const struct dp_field *field, const stru
 
 static void put_cut(struct text *t, const struct dp_field *field, const struct dp_field_value *v)
 {
+	static const struct dp_known_frame cut = {.text = DP_FRAMES_CUT};
 	uint64_t last = 0;
 	if (v->n)
 		memcpy(&last, v->bytes + (v->n - 1) * sizeof(last), sizeof(last));
 	if (last && dp_frames_cut(t->image, last, v->n, field->size))
-		put_frame(v->n, &(struct dp_frame_shown){.text = DP_FRAMES_CUT}, t);
+		keep_frame(v->n, &cut, t);
 }
 
 /* The end of a call's arguments, before all others. */
@@ -244,7 +295,7 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 	if (i >= t->class->nargs)
 		close_args(t);
 	if (field->type == DP_TYPE_BACKTRACE) {
-		dp_frames_each(t->image, v, true, put_frame, t);
+		dp_known_frames_each(t->lines.known, t->image, v, keep_frame, t);
 		put_cut(t, field, v);
 		return;
 	}
@@ -278,6 +329,7 @@ static void put_message(struct text *t, const struct dp_event *e)
 static bool begin_line(struct text *t, const struct dp_event *e)
 {
 	t->class = &t->base.classes[e->probe];
+	dp_known_frames_look_up(t->lines.known, t->base.sources);
 	t->piece = pieces_of(t, e->probe);
 	if (!t->piece)
 		return false;
@@ -291,9 +343,7 @@ static void end_line(struct text *t)
 {
 	struct dp_buf *b = &t->lines.b;
 	dp_put_str(b, "\n");
-	dp_buf_put(b, t->below.data, t->below.len);
-	b->failed |= t->below.failed;
-	t->below.len = 0;
+	put_below(t);
 	dp_lines_end(&t->lines, &t->base);
 }
 
@@ -389,13 +439,14 @@ static void text_flush(struct dp_writer *w)
 static void text_fini(struct dp_writer *w)
 {
 	struct text *t = (struct text *)w;
+	dp_lines_finish(&t->lines, w);
 	for (size_t i = 0; i < w->n; i++)
 		dp_pieces_fini(&t->pieces[i]);
 	free(t->pieces);
 	dp_heads_fini(&t->heads);
 	dp_stamp_fini(&t->stamp);
 	dp_lines_fini(&t->lines);
-	dp_buf_fini(&t->below);
+	free(t->below);
 	dp_buf_fini(&t->message);
 	dp_call_stream_destroy(t->calls);
 }
@@ -416,7 +467,8 @@ struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_eve
 	struct dp_pieces *pieces = calloc(n + 1, sizeof(*pieces));
 	if (t && pieces && dp_classes_have_calls(classes, n))
 		t->calls = dp_call_stream_create(classes, n, put_call, t);
-	if (!t || !pieces || (dp_classes_have_calls(classes, n) && !t->calls)) {
+	if (!t || !pieces || (dp_classes_have_calls(classes, n) && !t->calls) ||
+	    !dp_lines_init(&t->lines, to, true, put_frame)) {
 		if (t)
 			dp_call_stream_destroy(t->calls);
 		free(t);
@@ -426,7 +478,6 @@ struct dp_error *dp_text_writer_create(FILE *to, bool color, const struct dp_eve
 	t->base = (struct dp_writer){.ops = &ops, .classes = classes, .n = n};
 	t->pieces = pieces;
 	t->color = color;
-	dp_lines_init(&t->lines, to);
 	*ret = &t->base;
 	return NULL;
 }

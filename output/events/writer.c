@@ -178,6 +178,12 @@ struct dp_error *dp_writer_flush(struct dp_writer *w)
 	return copy;
 }
 
+void dp_writer_show_sources(struct dp_writer *w, struct dp_source_lines *lines, bool patient)
+{
+	w->sources = lines;
+	w->patient = patient;
+}
+
 bool dp_writer_full(const struct dp_writer *w)
 {
 	return w->full;

@@ -27,9 +27,11 @@ struct dp_writer {
 	const struct dp_writer_ops *ops;
 	const struct dp_event_class *classes;
 	size_t n;
-	struct dp_error *error;        /* the first one; nothing is written after it */
-	struct dp_writer_class *known; /* of each class, from its first event on; NULL before the first of all */
-	bool full;                     /* it has all events that it may take */
+	struct dp_error *error;          /* the first one; nothing is written after it */
+	struct dp_writer_class *known;   /* of each class, from its first event on; NULL before the first of all */
+	bool full;                       /* it has all events that it may take */
+	struct dp_source_lines *sources; /* of frames; NULL: none. Borrowed */
+	bool patient;
 };
 
 /* What the events of a class have in common. */

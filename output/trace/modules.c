@@ -94,12 +94,11 @@ static void put_maps(struct dp_trace_modules *m, struct dp_buf *text)
 	}
 }
 
-struct dp_error *dp_trace_modules_image(struct dp_trace_modules *m, bool files, struct dp_image **ret)
+struct dp_error *dp_trace_modules_image(struct dp_trace_modules *m, struct dp_image **ret)
 {
 	struct dp_buf text;
 	dp_buf_init(&text);
-	if (files)
-		put_maps(m, &text);
+	put_maps(m, &text);
 	struct dp_error *err = text.failed ? dp_error_nomem() : dp_image_create(dp_buf_str(&text), "", 0, ret);
 	dp_buf_fini(&text);
 	return err;

@@ -27,7 +27,7 @@ struct dp_trace_modules {
 bool dp_trace_modules_add(struct dp_trace_modules *m, const char *path, const char *build_id);
 bool dp_trace_modules_map(struct dp_trace_modules *m, uint64_t module, const char *range, uint64_t inode);
 void dp_trace_modules_fini(struct dp_trace_modules *m);
-/* `files`: with the modules whose files are the same; else an image without mappings, which only names can be added to. */
-struct dp_error *dp_trace_modules_image(struct dp_trace_modules *m, bool files, struct dp_image **ret) DP_MUST_CHECK;
+/* With the modules whose files are the same. */
+struct dp_error *dp_trace_modules_image(struct dp_trace_modules *m, struct dp_image **ret) DP_MUST_CHECK;
 
 #endif

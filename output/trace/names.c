@@ -298,7 +298,7 @@ static struct dp_image *make_image(struct image *i)
 	if (i->image)
 		return i->image;
 	const struct dp_code_names names = {find_name, i};
-	struct dp_error *err = dp_trace_modules_image(&i->modules, !i->names->complete, &i->image);
+	struct dp_error *err = dp_trace_modules_image(&i->modules, &i->image);
 	dp_error_destroy(err); /* without an image addresses stay numbers */
 	if (!err) {
 		i->latest = calloc(LATEST, sizeof(*i->latest));

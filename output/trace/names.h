@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What names the addresses of a recorded trace, from its dynprobe/names: which process had which image when, and names of
- * addresses. Of a run that ended properly, the names are complete, and no other file is read. Of one that was killed, addresses
- * without a name are looked up in the files of the modules, if these have the recorded build-id.
+ * addresses. Of a run that ended properly, the names are complete. Source lines, and what has no name because the run was killed,
+ * are looked up in the files of the modules, if these have the recorded build-id.
  */
 #ifndef DP_OUTPUT_TRACE_NAMES_H
 #define DP_OUTPUT_TRACE_NAMES_H

@@ -4,10 +4,11 @@
 
 #include "probes/elf/relocations.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t last_id;
+static atomic_uint_fast64_t last_id; /* source_lines.c makes modules in a thread of its own */
 
 struct dp_module *dp_module_create(const char *path, const char *root, struct dp_parsed *parsed)
 {
@@ -18,7 +19,7 @@ struct dp_module *dp_module_create(const char *path, const char *root, struct dp
 		dp_parsed_release(parsed);
 		return NULL;
 	}
-	m->id = ++last_id;
+	m->id = atomic_fetch_add(&last_id, 1) + 1;
 	m->name = m->path + (dp_path_last(m->path) - m->path);
 	m->root = root;
 	m->parsed = parsed;

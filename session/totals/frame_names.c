@@ -97,6 +97,11 @@ static const struct frame *name_frame(struct dp_frame_names *names, struct dp_im
 	dp_frame_function(image, pc, exact, text);
 	f->shown.function = copy(names, text);
 	f->shown.by_pointer = dp_frame_is_by_pointer(frame);
+	if (dp_source_at(image, pc, exact, &f->shown.at)) {
+		f->shown.at.path = copy(names, f->shown.at.path);
+		f->shown.at.build_id = copy(names, f->shown.at.build_id);
+		f->shown.at.root = ""; /* the process may be gone */
+	}
 	if (names->arena.failed)
 		return NULL;
 	HASH_ADD_KEYPTR(hh, names->frames, f->key, n + 1, f);

@@ -113,7 +113,7 @@ class Backtrace(Case):
     def test_in_text_each_frame_has_a_line(self):
         t = self.target("spin", 0, 500)
         r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 2, json_events=False)
-        self.assertRegex(r.out, r"(?m)^\s+#1 +caller\+0x[0-9a-f]+/0x[0-9a-f]+ \[spin\]$")
+        self.assertRegex(r.out, r"(?m)^\s+#1 +caller\+0x[0-9a-f]+/0x[0-9a-f]+ \[spin\] spin\.c:\d+$")
 
     def test_static_and_musl(self):
         for name in ("spin-static", "spin-static-pie", "spin-nopie", "spin-musl", "spin-musl-static"):

@@ -79,8 +79,28 @@ class Readable(Case):
         self.assertTrue(any(re.fullmatch(r"take: p=0x[0-9a-f]+", h) for h in heads), heads)
         self.assertTrue(any(re.fullmatch(r"work:return: duration=[\d.]{1,4}(ns|us|ms|s)", h) for h in heads), heads)
 
+    def test_backtraces_have_lines_and_inlined_functions(self):
+        shown = self.text("--function", "twice", "-t", "backtrace:2")
+        self.assertRegex(shown, r"""(?m)^    #0  twice \(inlined\) calls\.cc:8
+    #1  work\+0x[0-9a-f]+/0x[0-9a-f]+ \[calls\] calls\.cc:17
+    #2  main\+0x[0-9a-f]+/0x[0-9a-f]+ \[calls\] calls\.cc:2\d
+    #3  \.\.\.$""")
+        self.assertNotIn("calls.cc", self.text("--function", "twice", "-t", "backtrace:2", "--no-lines"))
+        frame = self.dynprobe("--function", "twice", "-t", "backtrace", "--", self.program).events[0]["fields"]["backtrace"][0]
+        place = os.path.join(self.place, "calls.cc")
+        self.assertEqual((frame["file"], frame["line"], frame["inlined"]), (place, 17, [{"function": "twice", "file": place, "line": 8}]))
+
+    def test_rows_have_lines_and_folded_stacks_of_the_same_functions_are_one(self):
+        rows = self.text("--function", "take", "--count", "--by", "backtrace")
+        self.assertEqual(len(re.findall(r"(?m)^ +20 take\n +take\+0x0/0x\w+ \[calls\] calls\.cc:\d+\n +once\+0x\w+/0x\w+ \[calls\] calls\.cc:13$", rows)), 2, rows)
+        folded = self.text("--function", "take", "--function", "twice", "--count", "--by", "backtrace", "--folded")
+        self.assertRegex(folded, r"(?m)^\S+;main;work;once;take 40$")
+        self.assertRegex(folded, r"(?m)^\S+;main;work;twice 20$")
+        self.assertNotIn("twice", self.text("--function", "twice", "--count", "--by", "backtrace", "--folded", "--no-lines"))
+
     def test_a_recorded_trace_reads_the_same(self):
-        live = self.text("--function", "K::f", "--return", "work", "-t", "duration", record=self.path("trace"))
+        live = self.text("--function", "K::f", "--return", "work", "-t", "duration", "-t", "backtrace", record=self.path("trace"))
+        self.assertIn("calls.cc:18", live)
         p = subprocess.run([harness.DYNPROBE, "view", self.path("trace")], capture_output=True, text=True, timeout=60)
         self.assertEqual(re.sub(r"(?m)^\d\d:\d\d:\d\d\.\d{9} ", "", p.stdout), live)
 

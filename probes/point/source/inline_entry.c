@@ -45,7 +45,7 @@ static bool unit_of(Dwarf_Die *die, Dwarf_Die *ret)
 	return !dwarf_cu_info(die->cu, NULL, NULL, ret, NULL, NULL, NULL, NULL) && ret->addr;
 }
 
-static bool is_called_in_file(const struct search *s, Dwarf_Die *die, int *line)
+bool dp_inline_call_site(Dwarf_Die *die, const char **file, int *line)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word index, number;
@@ -56,9 +56,15 @@ static bool is_called_in_file(const struct search *s, Dwarf_Die *die, int *line)
 	    dwarf_getsrcfiles(&unit, &files, &n) || index >= n || !dwarf_attr(die, DW_AT_call_line, &attr) ||
 	    dwarf_formudata(&attr, &number) || number > INT32_MAX)
 		return false;
-	const char *file = dwarf_filesrc(files, index, NULL, NULL);
+	*file = dwarf_filesrc(files, index, NULL, NULL);
 	*line = (int)number;
-	return file && !strcmp(dp_path_last(file), s->file);
+	return *file;
+}
+
+static bool is_called_in_file(const struct search *s, Dwarf_Die *die, int *line)
+{
+	const char *file;
+	return dp_inline_call_site(die, &file, line) && !strcmp(dp_path_last(file), s->file);
 }
 
 static void look_inside(struct search *s, Dwarf_Die *parent, unsigned depth)

@@ -35,6 +35,8 @@ struct dp_inline_query {
 /* The start of an inlined copy, and the function's name: the linkage name if it has one. */
 bool dp_inline_entry(Dwarf_Die *die, uint64_t *ret);
 const char *dp_inline_called(Dwarf_Die *die);
+/* Where the copy is called: its caller's file and line. */
+bool dp_inline_call_site(Dwarf_Die *die, const char **file, int *line);
 /* Adds the start of the function's inlined copies and, if wanted, of the function and its clones. */
 void dp_inline_find(struct dp_module *m, struct dp_debug *debug, const struct dp_inline_query *q, struct dp_selection *ret);
 
