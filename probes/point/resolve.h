@@ -20,6 +20,8 @@ struct dp_site {
  * the spec, which must live as long as the site.
  */
 struct dp_error *dp_image_resolve(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret) DP_MUST_CHECK;
+/* For people: DP_TAG_NO_SYMBOL in a program that was stripped becomes DP_TAG_STRIPPED. Takes `err` (or NULL), returns it or another. */
+struct dp_error *dp_image_explain_unknown(struct dp_image *image, const struct dp_spec *spec, struct dp_error *err) DP_MUST_CHECK;
 /*
  * interposed.c: the module whose function of that name (malloc, free, ...) the program calls in place of that of `m`, which is
  * libc; or NULL.

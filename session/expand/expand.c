@@ -273,7 +273,7 @@ static struct dp_error *expand_one(struct dp_expander *x, size_t from)
 		return reserve(x, from);
 	}
 	if (unknown)
-		return cannot_wait(x, &p->spec, unknown);
+		return cannot_wait(x, &p->spec, dp_image_explain_unknown(x->image, &p->spec, unknown));
 	x->pattern = x->pattern && !is_name(&p->spec, &found);
 	struct dp_error *err = NULL;
 	for (size_t i = 0; !err && i < found.n; i++) {

@@ -275,7 +275,7 @@ static struct dp_error *join_pair(struct dp_session *s, size_t i, struct dp_requ
 	if (ret->goroutines)
 		DP_TRY(check_goroutines(s, m));
 	if (e != i && s->place[e].addr == s->place[i].addr)
-		return dp_error(DP_TAG_USAGE,
+		return dp_error(DP_TAG_NO_VALUE,
 		                "the function's first instruction leaves it, so its arguments and its result are at "
 		                "one place: use -t args with --function");
 	ret->pair = pair_of(s->answers, e, s->place[e].addr);
@@ -298,7 +298,7 @@ static struct dp_error *find_pair(struct dp_session *s, struct dp_planner *plann
 	if (ret->goroutines)
 		DP_TRY(check_goroutines(s, site.module));
 	if (site.addr.v == s->place[i].addr) /* the exit's stub would run first, and find the entry of the call before */
-		return dp_error(DP_TAG_USAGE, "the function's first instruction leaves it, so such calls have no duration");
+		return dp_error(DP_TAG_NO_VALUE, "the function's first instruction leaves it, so such calls have no duration");
 	for (k = a->npairs; k-- > 0;)
 		if (!a->probe[k] && a->entry[k] == site.addr.v && same_choice(a->chosen[k], typed->chosen))
 			break;

@@ -73,6 +73,17 @@ static bool has_suggestion(const struct dp_error *err)
 	return strstr(err->message, "did you mean");
 }
 
+/* `late`: a library that is loaded later may have it. */
+static struct dp_error *not_found(struct dp_session *s, size_t i, bool late, struct dp_error *err)
+{
+	const struct dp_spec *spec = &s->trace->probe[i].spec;
+	err = dp_image_explain_unknown(dp_target_image(s->target), spec, err);
+	return dp_error_wrap(err, "probe '%s' in %d (%s)%s", spec->text, dp_target_pid(s->target), dp_target_comm(s->target),
+	                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach && !has_suggestion(err)
+	                             ? "; if a library that is loaded later has it, use --pending"
+	                             : "");
+}
+
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *view)
 {
 	for (size_t i = 0; i < s->trace->nprobes; i++) {
@@ -93,11 +104,7 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		} else if (err && (s->trace->probe[i].selected || s->trace->probe[i].refused))
 			s->place[i].refused = err;
 		else if (err)
-			return dp_error_wrap(err, "probe '%s' in %d (%s)%s", s->trace->probe[i].spec.text,
-			                     dp_target_pid(s->target), dp_target_comm(s->target),
-			                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach && !has_suggestion(err)
-			                             ? "; if a library that is loaded later has it, use --pending"
-			                             : "");
+			return not_found(s, i, late, err);
 	}
 	return NULL;
 }

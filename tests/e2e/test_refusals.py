@@ -186,6 +186,16 @@ class Refusals(Case):
         p = harness.tool("explain", "DP-FOREIGN", status=0)
         self.assertIn("detach the other tool", p.stdout)
 
+    def test_DP_STRIPPED_for_a_name_that_the_program_has_lost(self):
+        """The reason and the way to symbols, not the advice for libraries that are loaded later."""
+        program = harness.compiled(self.path("bare"), "gcc", "-s", text="#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+        bare = self.spawn(program)
+        harness.wait_until(lambda: os.readlink(f"/proc/{bare.pid}/exe") == program, what="the program")
+        for probe in (("--function", "serve"), ("--return", "serve"), ("--function", "bare!serve")):
+            r = self.dynprobe("--pid", bare.pid, *probe)
+            self.assert_refused(r, "DP-STRIPPED", "bare (build-id", "is stripped", "DEBUGINFOD_URLS")
+            self.assertNotIn("--pending", r.err)
+
 
 if __name__ == "__main__":
     harness.main()
