@@ -95,7 +95,10 @@ class WholeCalls(Case):
         self.assert_ok(r)
         self.assertEqual(len(r.events), 50)
         for e in r.events:
-            self.assertEqual(e["fields"]["retval"], 2 * e["fields"]["id"] + len(e["fields"]["name"]))
+            if e.get("entry_seen", True):  # rings of busy threads may be full: then it says that the entry was lost
+                self.assertEqual(e["fields"]["retval"], 2 * e["fields"]["id"] + len(e["fields"]["name"]))
+            else:
+                self.assertEqual(e["fields"]["id"], None)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
