@@ -126,10 +126,10 @@ static void say(const struct reach *r)
 {
 	if (r->n > 1)
 		dp_trace_log(r->x->from, DP_LOG_INFO,
-		             "%s reaches %zu functions of its module by direct calls%s; calls by pointer and into other "
+		             "%s reaches %zu function%s of its module by direct calls%s; calls by pointer and into other "
 		             "libraries count "
 		             "as its own time: name them with --calls, too",
-		             dp_function_readable(&r->function[0]), r->n - 1,
+		             dp_function_readable(&r->function[0]), r->n - 1, r->n == 2 ? "" : "s",
 		             r->more ? " (the limit: further ones are not probed, see -x)" : "");
 	if (r->unprobed)
 		dp_trace_log(r->x->from, DP_LOG_INFO, "%zu of them have no known end: not probed", r->unprobed);
