@@ -191,7 +191,7 @@ class Refusals(Case):
         program = harness.compiled(self.path("bare"), "gcc", "-s", text="#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
         bare = self.spawn(program)
         harness.wait_until(lambda: os.readlink(f"/proc/{bare.pid}/exe") == program, what="the program")
-        for probe in (("--function", "serve"), ("--return", "serve"), ("--function", "bare!serve")):
+        for probe in (("--function", "exec_simple_query"), ("--return", "exec_simple_query"), ("--function", "bare!exec_simple_query")):
             r = self.dynprobe("--pid", bare.pid, *probe)
             self.assert_refused(r, "DP-STRIPPED", "bare (build-id", "is stripped", "DEBUGINFOD_URLS")
             self.assertNotIn("--pending", r.err)
