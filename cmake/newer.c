@@ -23,6 +23,11 @@ const char *strerrorname_np(int number)
 	}
 }
 
+const char *strerrordesc_np(int number)
+{
+	return strerrorname_np(number) ? strerror(number) : NULL; /* in the user's language */
+}
+
 const char *sigabbrev_np(int number)
 {
 	switch (number) {

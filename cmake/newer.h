@@ -4,6 +4,7 @@
 #define DP_CMAKE_NEWER_H
 
 const char *strerrorname_np(int number);
+const char *strerrordesc_np(int number);
 const char *sigabbrev_np(int number);
 const char *sigdescr_np(int number);
 

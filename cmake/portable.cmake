@@ -19,7 +19,7 @@ endforeach()
 set(CMAKE_C_STANDARD_LIBRARIES "-Wl,--start-group ${CMAKE_BINARY_DIR}/libnewer.a${libraries} -Wl,--end-group -Wl,--as-needed -lpthread -ldl -lrt -lm")
 set(DP_LINKED libelf-dev libdw-dev libbz2-dev liblzma-dev libzstd-dev zlib1g-dev libjansson-dev liblua5.4-dev libzydis-dev)
 
-# The three functions of glibc 2.32 that dynprobe uses
+# The functions of glibc 2.32 that dynprobe uses
 execute_process(COMMAND ${CMAKE_C_COMPILER} -dM -E -D_GNU_SOURCE -include errno.h -include signal.h -x c /dev/null OUTPUT_VARIABLE macros)
 string(REGEX MATCHALL "#define (E[A-Z0-9]+|SIG[A-Z0-9]+) [0-9]?[0-9]?[0-9]\n" names "${macros}")
 list(TRANSFORM names REPLACE "#define (E[A-Z0-9]+) .*" "ERROR(\\1)")
