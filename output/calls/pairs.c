@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/calls/pairs.h"
 
+#include "base/text_hash.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum { DEPTH_MOST = 16, THREADS_MOST = 65536 };
 

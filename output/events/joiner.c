@@ -6,13 +6,11 @@
  * the two numbers.
  */
 #include "base/buf.h"
+#include "base/text_hash.h"
 #include "output/events/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum { MASK_BITS = 64 };
 #define OPEN_MOST   65536u

@@ -144,7 +144,7 @@ os._exit(3)
 
     def test_a_backtrace_is_below_the_line(self):
         out = self.path("lines")
-        r = self.dynprobe("-o", out, "--syscall", "read", "-t", "backtrace", "-t", "duration", "--", target_path("calls"), 3, json_events=False)
+        r = self.dynprobe("-o", out, "--no-lines", "--syscall", "read", "-t", "backtrace", "-t", "duration", "--", target_path("calls"), 3, json_events=False)
         self.assert_ok(r)
         self.assertRegex(text_of(out), r'\] read\(\d, "(\\0){7}", 7\) = 7 <[0-9.]+.?s>\n    #0  \S*read\+0x\w+/0x\w+ \[libc.*\n(    #.*\n)*    #\d+ +(one_round|work)\+')
 
