@@ -142,7 +142,7 @@ endfunction()
 function(dp_call_names target)
   set(made ${CMAKE_BINARY_DIR}/call_names.c)
   set(from ${CMAKE_SOURCE_DIR}/scripts/call-names.sh ${CMAKE_SOURCE_DIR}/output/calls/names.list ${CMAKE_SOURCE_DIR}/output/calls/headers.h)
-  add_custom_command(OUTPUT ${made} COMMAND sh ${CMAKE_SOURCE_DIR}/scripts/call-names.sh ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${made}
+  add_custom_command(OUTPUT ${made} COMMAND ${DP_GLIBC_ENV} sh ${CMAKE_SOURCE_DIR}/scripts/call-names.sh ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${made}
     DEPENDS ${from} COMMENT "Making the names of system calls' values" VERBATIM)
   target_sources(${target} PRIVATE ${made})
 endfunction()

@@ -8,6 +8,7 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
 set(DP_GLIBC_LIBRARIES ${DP_GLIBC}/usr/lib/x86_64-linux-gnu)
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-isystem${DP_GLIBC}/usr/include/x86_64-linux-gnu> $<$<COMPILE_LANGUAGE:C>:-isystem${DP_GLIBC}/usr/include>)
 add_link_options(-B${DP_GLIBC_LIBRARIES} -L${DP_GLIBC_LIBRARIES} -Wl,--sysroot=${DP_GLIBC})
+set(DP_GLIBC_ENV ${CMAKE_COMMAND} -E env C_INCLUDE_PATH=${DP_GLIBC}/usr/include/x86_64-linux-gnu:${DP_GLIBC}/usr/include)
 set(CMAKE_INSTALL_RPATH $ORIGIN/../lib)
 
 # What the static libraries need in turn; before glibc 2.34 threads and the loader's functions were libraries of their own.
