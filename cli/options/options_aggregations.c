@@ -233,7 +233,7 @@ static struct dp_error *check_tree(struct dp_options *o)
 	                    : trace->follow                            ? "--follow"
 	                    : trace->sink == DP_SINK_LTTNG             ? "events of LTTng"
 	                    : o->record || o->record_size || o->rotate ? "--record"
-	                    : o->format > DP_FORMAT_JSON               ? "-f ctf or perfetto"
+	                    : o->format > DP_FORMAT_JSON               ? "-f ctf, perfetto or openmetrics"
 	                    : o->flame                                 ? "--flame"
 	                    : trace->asked.rate                        ? "--rate"
 	                                                               : NULL;
@@ -253,6 +253,21 @@ static struct dp_error *check_tree(struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "--folded has the paths of calls: omit --self");
 	o->trace.sink = DP_SINK_RING;
 	o->no_record = true;
+	return NULL;
+}
+
+/* The file is replaced as a whole, each time. */
+static struct dp_error *check_metrics(const struct dp_options *o)
+{
+	if (o->format != DP_FORMAT_OPENMETRICS)
+		return NULL;
+	if (!o->output || !strcmp(o->output, "-"))
+		return dp_error(DP_TAG_USAGE,
+		                "-f openmetrics writes a file: give -o FILE.prom, and --interval TIME to update it");
+	if (dp_asked_is_by(&o->trace.asked, DP_KEY_STACK))
+		return dp_error(DP_TAG_USAGE, "-f openmetrics has no backtraces: use --by caller, or another format");
+	if (o->flame || o->trace.asked.folded)
+		return dp_error(DP_TAG_USAGE, "-f openmetrics has no backtraces: omit --folded and --flame");
 	return NULL;
 }
 
@@ -277,7 +292,8 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
-	if (o->format > DP_FORMAT_JSON || o->record || o->record_size || o->rotate)
+	DP_TRY(check_metrics(o));
+	if (o->format == DP_FORMAT_CTF || o->format == DP_FORMAT_PERFETTO || o->record || o->record_size || o->rotate)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "
 		                              "--rotate) nor -f ctf or perfetto");
 	DP_TRY(dp_aggs_check_asked(a));

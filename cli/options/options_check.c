@@ -357,6 +357,8 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "dynprobe %s -f is text or json", dp_verb_word(verb));
 	if (verb == DP_VERB_ATTACH && o->format != DP_FORMAT_TEXT && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE, "dynprobe attach shows no events: use -f only with --dry-run");
+	if (o->format == DP_FORMAT_OPENMETRICS && (verb != DP_VERB_RUN || !o->trace.asked.what))
+		return dp_error(DP_TAG_USAGE, "-f openmetrics has aggregations: use it with --count, --hist, --sum and the like");
 	if (o->trace.dry_run && o->format > DP_FORMAT_JSON)
 		return dp_error(DP_TAG_USAGE, "a plan is text or JSON: use -f text or -f json");
 	DP_TRY(check_verb(verb, o));

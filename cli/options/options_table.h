@@ -30,7 +30,7 @@ struct dp_option_row {
 	uint64_t value;       /* stored if there is no argument; of words: the value of the first */
 	uint64_t least, most; /* of a number; 0: no limit */
 	const char *range;    /* what the option takes, for a number outside; NULL: the message names `most` */
-	const char *word[5];  /* NULL-terminated; what dp_option_word() takes */
+	const char *word[6];  /* NULL-terminated; what dp_option_word() takes */
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 

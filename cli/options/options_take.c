@@ -229,9 +229,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"output", 'o', "FILE", "write the results to FILE, not to standard output (beside a command: to standard error)",
          EVENTS | V(STUBS), TEXT(output), .events = true},
         {"format", 'f', "FORMAT",
-         "text, json (one object a line) or, for events, perfetto (a file for ui.perfetto.dev) or ctf (the recording only)",
+         "text, json (one object a line); for events perfetto (a file for ui.perfetto.dev) or ctf (the recording only); for "
+         "aggregations openmetrics (metrics for Prometheus, in the file of -o)",
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW) | V(TRACES) | V(DOCTOR),
-         WORD(format, enum dp_format, "text", "json", "ctf", "perfetto"), .events = true},
+         WORD(format, enum dp_format, "text", "json", "ctf", "perfetto", "openmetrics"), .events = true},
         {"record", 0, "DIR", "record, also with -n or -o, into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE", EVENTS,
          TEXT(record), .events = true},
         {"record-size", 0, "SIZE", "end when the recording has SIZE; with --rotate: remove the oldest traces instead", EVENTS,

@@ -107,6 +107,45 @@ struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp
 	return err;
 }
 
+/* ---- metrics ----------------------------------------------------------------------------------------------------------------
+ */
+
+/* Written beside its place and renamed: its reader sees the old file or the new one. The other name does not end in .prom. */
+static struct dp_error *save_metrics(const struct dp_options *o, const struct dp_aggs_shown *shown)
+{
+	dp_auto_free char *path = NULL;
+	if (asprintf(&path, "%s.%d", o->output, getpid()) < 0) {
+		path = NULL;
+		return dp_error_nomem();
+	}
+	FILE *to = fopen(path, "we");
+	if (!to)
+		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the metrics %s", path);
+	if (shown)
+		dp_aggs_metrics(shown, to);
+	bool failed = ferror(to);
+	failed |= fclose(to) != 0;
+	if (failed || (shown ? rename(path, o->output) : unlink(path))) {
+		struct dp_error *err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the metrics %s", o->output);
+		unlink(path);
+		return err;
+	}
+	return NULL;
+}
+
+static struct dp_error *update_metrics(struct dp_trace *t)
+{
+	struct dp_aggs_shown shown;
+	return dp_rows_shown(&t->run, false, &shown) ? save_metrics(t->options, &shown) : NULL;
+}
+
+struct dp_error *dp_aggs_place(const struct dp_options *options)
+{
+	if (options->format == DP_FORMAT_OPENMETRICS)
+		DP_TRY(save_metrics(options, NULL));
+	return dp_flame_place(options);
+}
+
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown *shown, FILE *to)
@@ -185,7 +224,9 @@ void dp_aggs_round(struct dp_trace *t)
 {
 	if (!dp_rows_round(&t->run))
 		return;
-	if (!t->options->quiet)
+	if (t->options->format == DP_FORMAT_OPENMETRICS)
+		dp_error_destroy(update_metrics(t)); /* the last one's error ends the run */
+	else if (!t->options->quiet)
 		dp_error_destroy(show(t, true));
 	dp_rows_next(&t->run);
 }
@@ -197,5 +238,5 @@ struct dp_error *dp_aggs_final(struct dp_trace *t)
 		return NULL;
 	if (failed)
 		fprintf(stderr, "dynprobe: out of memory for the aggregations: some are missing\n");
-	return show(t, false);
+	return t->options->format == DP_FORMAT_OPENMETRICS ? update_metrics(t) : show(t, false);
 }

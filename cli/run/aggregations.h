@@ -14,6 +14,8 @@ struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp
                                const char *unit) DP_MUST_CHECK;
 /* Could the file be written? Checked before a process is touched. */
 struct dp_error *dp_flame_place(const struct dp_options *options) DP_MUST_CHECK;
+/* The same for the file of -f openmetrics, too. */
+struct dp_error *dp_aggs_place(const struct dp_options *options) DP_MUST_CHECK;
 /* Writes the file of --flame, and says so. */
 struct dp_error *dp_flame_save(const struct dp_options *options, struct dp_flame *f,
                                const struct dp_flame_shown *shown) DP_MUST_CHECK;

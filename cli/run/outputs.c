@@ -10,6 +10,11 @@
 /* Standard output, unless a command that dynprobe started has its own there, as strace does it. */
 static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs *ret)
 {
+	if (o->format == DP_FORMAT_OPENMETRICS) { /* written beside its place (aggregations.c) */
+		ret->to_stderr = ret->notes_apart = true;
+		ret->file = stderr;
+		return NULL;
+	}
 	if (!o->output || !strcmp(o->output, "-")) {
 		ret->to_stderr = !o->output && o->trace.command;
 		ret->file = ret->to_stderr ? stderr : stdout;

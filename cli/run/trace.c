@@ -115,7 +115,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 		say_which(t);
 		return NULL;
 	}
-	DP_TRY(dp_flame_place(t->options));
+	DP_TRY(dp_aggs_place(t->options));
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
 	DP_TRY(dp_calls_open(t->options, t->run.trace, t->out.file, &t->tree));

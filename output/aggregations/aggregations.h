@@ -141,6 +141,8 @@ void dp_aggs_sort(struct dp_agg_row *row, size_t n, enum dp_aggs_rank rank);
 
 void dp_aggs_text(const struct dp_aggs_shown *a, FILE *to);
 void dp_aggs_json(const struct dp_aggs_shown *a, FILE *to);
+/* Metrics for Prometheus, all rows; not for keys that are backtraces. */
+void dp_aggs_metrics(const struct dp_aggs_shown *a, FILE *to);
 /* "main;foo;bar 12": hits, or with DP_AGG_SUM the sum */
 void dp_aggs_folded(const struct dp_aggs_shown *a, FILE *to);
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics in the text format of Prometheus, version 0.0.4, which node_exporter's textfile collector reads: no time stamps, no
+ * "# EOF". The lines of a family stand together. Labels tell the series of a family apart: the probe, the expression, the keys.
+ */
+#include "output/aggregations/aggregations.h"
+#include "output/format/put.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum kind { SUM, MIN, MAX, HISTOGRAM, NKINDS };
+
+static const struct {
+	const char *name, *type, *help;
+} FAMILY[NKINDS][2] = {
+        /* [1]: of durations */
+        [SUM] = {{"dynprobe_sum", "gauge", "Sum of an expression over all hits."},
+                 {"dynprobe_duration_sum_seconds", "gauge", "Sum of the durations of all calls."}},
+        [MIN] = {{"dynprobe_min", "gauge", "Least value of an expression."},
+                 {"dynprobe_duration_min_seconds", "gauge", "Shortest call."}},
+        [MAX] = {{"dynprobe_max", "gauge", "Greatest value of an expression."},
+                 {"dynprobe_duration_max_seconds", "gauge", "Longest call."}},
+        [HISTOGRAM] = {{"dynprobe_value", "histogram", "Values of an expression."},
+                       {"dynprobe_duration_seconds", "histogram", "Durations of calls."}},
+};
+
+static void put_head(struct dp_buf *b, const char *name, const char *type, const char *help)
+{
+	dp_buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------------------------------------- */
+
+/* As a name of a label: letters, digits and underscores; the prefix keeps a key apart from labels of our own. */
+static void put_label_name(struct dp_buf *b, const char *text)
+{
+	const bool fixed = !strcmp(text, "pid") || !strcmp(text, "comm") || !strcmp(text, "exe") || !strcmp(text, "caller");
+	dp_put_str(b, fixed ? "" : "key_");
+	for (; *text; text++)
+		dp_buf_printf(b, "%c", isalnum((unsigned char)*text) && (unsigned char)*text < 0x80 ? *text : '_');
+}
+
+/* A value of a label, with its quotes. Names are sanitized already; a control character becomes '?', too. */
+static void put_label_value(struct dp_buf *b, const char *text)
+{
+	dp_put_str(b, "\"");
+	for (; *text; text++)
+		if (*text == '"' || *text == '\\')
+			dp_buf_printf(b, "\\%c", *text);
+		else if (*text == '\n')
+			dp_put_str(b, "\\n");
+		else
+			dp_buf_printf(b, "%c", (unsigned char)*text < 0x20 ? '?' : *text);
+	dp_put_str(b, "\"");
+}
+
+static void put_label(struct dp_buf *b, const char *name, const char *value)
+{
+	dp_buf_printf(b, ",%s=", name);
+	put_label_value(b, value);
+}
+
+static void put_key(struct dp_buf *b, const char *name, const char *word, int64_t number)
+{
+	dp_put_str(b, ",");
+	put_label_name(b, name);
+	dp_put_str(b, "=");
+	if (word)
+		put_label_value(b, word);
+	else
+		dp_buf_printf(b, "\"%" PRId64 "\"", number);
+}
+
+/* Everything but the closing brace. */
+static void put_labels(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, const char *value)
+{
+	dp_put_str(b, "{probe=");
+	put_label_value(b, row->name);
+	if (row->title && strcmp(row->title, row->name) != 0)
+		put_label(b, "title", row->title);
+	if (value)
+		put_label(b, "expr", value);
+	if (a->pids && row->pid)
+		dp_buf_printf(b, ",process=\"%d\"", row->pid);
+	for (size_t i = 0; row->keys && i < a->nkeys; i++)
+		put_key(b, a->key[i].text, row->keys[i].word, row->keys[i].number);
+	if (!row->keys && row->keyed)
+		put_key(b, a->by, row->word, (int64_t)row->key);
+}
+
+/* ---- values ---------------------------------------------------------------------------------------------------------------- */
+
+static void put_number(struct dp_buf *b, bool ns, int64_t value)
+{
+	const uint64_t all = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	if (ns)
+		dp_buf_printf(b, "%s%" PRIu64 ".%09" PRIu64, value < 0 ? "-" : "", all / 1000000000, all % 1000000000);
+	else
+		dp_buf_printf(b, "%" PRId64, value);
+}
+
+/* Values are whole numbers: those below `to` are those up to to - 1. Cumulative; the buckets from the first to the last with a
+ * hit. */
+static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part)
+{
+	const struct dp_agg_part *p = &a->part[part];
+	const uint64_t *cells = dp_agg_cells_of(a, row, part), hits = dp_agg_hits(p, cells);
+	const char *name = FAMILY[HISTOGRAM][dp_agg_is_ns(p)].name;
+	uint64_t below = 0;
+	for (unsigned i = 0; i < dp_agg_part_words(p) && below < hits; i++) {
+		const unsigned bucket = dp_agg_bucket_in_order(p, i);
+		int64_t from, to;
+		dp_agg_bucket(p, bucket, &from, &to);
+		below += cells[bucket];
+		if (!below || to == INT64_MAX)
+			continue;
+		dp_buf_printf(b, "%s_bucket", name);
+		put_labels(b, a, row, p->value);
+		dp_put_str(b, ",le=\"");
+		put_number(b, dp_agg_is_ns(p), to - 1);
+		dp_buf_printf(b, "\"} %" PRIu64 "\n", below);
+	}
+	dp_buf_printf(b, "%s_bucket", name);
+	put_labels(b, a, row, p->value);
+	dp_buf_printf(b, ",le=\"+Inf\"} %" PRIu64 "\n%s_count", hits, name);
+	put_labels(b, a, row, p->value);
+	dp_buf_printf(b, "} %" PRIu64 "\n", hits);
+}
+
+static void put_value(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part, enum kind kind)
+{
+	const struct dp_agg_part *p = &a->part[part];
+	const uint64_t *cells = dp_agg_cells_of(a, row, part);
+	const int64_t value = kind == SUM   ? (int64_t)cells[DP_AGG_WORD_SUM]
+	                      : kind == MIN ? dp_agg_min_of(cells[DP_AGG_WORD_MIN])
+	                                    : dp_agg_max_of(cells[DP_AGG_WORD_MAX]);
+	if (kind != SUM && !dp_agg_hits(p, cells))
+		return;
+	dp_put_str(b, FAMILY[kind][dp_agg_is_ns(p)].name);
+	put_labels(b, a, row, p->value);
+	dp_put_str(b, "} ");
+	put_number(b, dp_agg_is_ns(p), value);
+	dp_put_str(b, "\n");
+}
+
+static bool has(const struct dp_agg_part *p, enum kind kind, bool ns)
+{
+	static const unsigned what[NKINDS] = {DP_AGG_SUM, DP_AGG_MIN, DP_AGG_MAX, DP_AGG_LOG2 | DP_AGG_LINEAR};
+	return p->what & what[kind] && dp_agg_is_ns(p) == ns;
+}
+
+/* With --by, the rows without a key only count what was lost. */
+static bool is_series(const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	return !a->by || row->keyed || row->keys;
+}
+
+static void put_family(struct dp_buf *b, const struct dp_aggs_shown *a, enum kind kind, bool ns)
+{
+	bool headed = false;
+	for (size_t part = 0; part < a->nparts; part++) {
+		if (!has(&a->part[part], kind, ns))
+			continue;
+		if (!headed)
+			put_head(b, FAMILY[kind][ns].name, FAMILY[kind][ns].type, FAMILY[kind][ns].help);
+		headed = true;
+		for (size_t i = 0; i < a->n; i++) {
+			if (!is_series(a, &a->row[i]))
+				continue;
+			if (kind == HISTOGRAM)
+				put_histogram(b, a, &a->row[i], part);
+			else
+				put_value(b, a, &a->row[i], part, kind);
+		}
+	}
+}
+
+static void put_hits(struct dp_buf *b, const struct dp_aggs_shown *a)
+{
+	put_head(b, "dynprobe_hits_total", "counter", "Hits of a probe since it was armed.");
+	for (size_t i = 0; i < a->n; i++) {
+		if (!is_series(a, &a->row[i]))
+			continue;
+		dp_put_str(b, "dynprobe_hits_total");
+		put_labels(b, a, &a->row[i], NULL);
+		dp_buf_printf(b, "} %" PRIu64 "\n", a->row[i].hits);
+	}
+}
+
+static void put_lost_of(struct dp_buf *b, const struct dp_agg_row *row, const char *reason, uint64_t n)
+{
+	if (!n)
+		return;
+	dp_put_str(b, "dynprobe_uncounted_hits_total{probe=");
+	put_label_value(b, row->name);
+	dp_buf_printf(b, ",reason=\"%s\"} %" PRIu64 "\n", reason, n);
+}
+
+static void put_lost(struct dp_buf *b, const struct dp_aggs_shown *a)
+{
+	put_head(b, "dynprobe_uncounted_hits_total", "counter", "Hits that no other metric contains.");
+	for (size_t i = 0; i < a->n; i++) {
+		put_lost_of(b, &a->row[i], "unpaired", a->row[i].unpaired);
+		put_lost_of(b, &a->row[i], "crowded", a->row[i].crowded);
+	}
+}
+
+void dp_aggs_metrics(const struct dp_aggs_shown *a, FILE *to)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	put_hits(&b, a);
+	for (enum kind kind = SUM; kind < NKINDS; kind++)
+		for (int ns = 0; ns < 2; ns++)
+			put_family(&b, a, kind, ns);
+	put_lost(&b, a);
+	fwrite(dp_buf_str(&b), 1, b.len, to);
+	dp_buf_fini(&b);
+}

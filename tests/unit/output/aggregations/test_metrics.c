@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Metrics: what a scraper reads. Labels that could end early, buckets that are not cumulative, series that appear twice. */
+#include "output/aggregations/aggregations.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *written(const struct dp_aggs_shown *a)
+{
+	char *is = NULL;
+	size_t n;
+	FILE *to = open_memstream(&is, &n);
+	dp_aggs_metrics(a, to);
+	fclose(to);
+	return is;
+}
+
+static void has(const char *text, const char *line)
+{
+	cr_expect(strstr(text, line), "'%s' is not in:\n%s", line, text);
+}
+
+Test(metrics, a_count_by_two_keys)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_COUNT};
+	const struct dp_key_asked key[2] = {{.kind = DP_KEY_VALUE, .text = (char *)"r->len"},
+	                                    {.kind = DP_KEY_CALLER, .text = (char *)"caller"}};
+	const struct dp_key_shown shown[2] = {{.number = -7}, {.word = "a\"b\\c\nd\001"}};
+	const uint64_t cells[1] = {12};
+	const struct dp_agg_row row[2] = {{.name = "f", .keys = shown, .nkeys = 2, .cells = cells, .hits = 12},
+	                                  {.name = "f", .cells = cells, .crowded = 3}};
+	const struct dp_aggs_shown a = {
+	        .part = &part, .nparts = 1, .by = "r->len,caller", .key = key, .nkeys = 2, .row = row, .n = 2};
+	char *text = written(&a);
+	has(text, "# TYPE dynprobe_hits_total counter\n"
+	          "dynprobe_hits_total{probe=\"f\",key_r__len=\"-7\",caller=\"a\\\"b\\\\c\\nd?\"} 12\n# HELP");
+	has(text, "dynprobe_uncounted_hits_total{probe=\"f\",reason=\"crowded\"} 3\n");
+	free(text);
+}
+
+Test(metrics, sums_and_durations_have_families_of_their_own)
+{
+	const struct dp_agg_part part[2] = {{.what = DP_AGG_SUM, .value = "n"}, {.what = DP_AGG_SUM, .value = "duration"}};
+	const uint64_t cells[2 * DP_AGG_WORDS] = {2, (uint64_t)-5, 0, 0, 2, 1500000000};
+	const struct dp_agg_row row = {.name = "f_return", .title = "f:return", .cells = cells, .hits = 2};
+	const struct dp_aggs_shown a = {.part = part, .nparts = 2, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "dynprobe_sum{probe=\"f_return\",title=\"f:return\",expr=\"n\"} -5\n");
+	has(text, "dynprobe_duration_sum_seconds{probe=\"f_return\",title=\"f:return\",expr=\"duration\"} 1.500000000\n");
+	free(text);
+}
+
+Test(metrics, buckets_are_cumulative_and_their_bounds_belong_to_them)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_LINEAR, .value = "n", .low = 10, .step = 5, .buckets = 2};
+	const uint64_t cells[4] = {1, 2, 0, 4}; /* below 10, [10, 15), [15, 20), from 20 on */
+	const struct dp_agg_row row = {.name = "f", .cells = cells, .hits = 7};
+	const struct dp_aggs_shown a = {.part = &part, .nparts = 1, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "dynprobe_value_bucket{probe=\"f\",expr=\"n\",le=\"9\"} 1\n"
+	          "dynprobe_value_bucket{probe=\"f\",expr=\"n\",le=\"14\"} 3\n"
+	          "dynprobe_value_bucket{probe=\"f\",expr=\"n\",le=\"19\"} 3\n"
+	          "dynprobe_value_bucket{probe=\"f\",expr=\"n\",le=\"+Inf\"} 7\n"
+	          "dynprobe_value_count{probe=\"f\",expr=\"n\"} 7\n");
+	free(text);
+}
