@@ -3,9 +3,12 @@
 
 #include "session/run/rows.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TOP_NS UINT64_C(1000000000) /* between two drawings of --top */
@@ -110,27 +113,40 @@ struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp
 /* ---- metrics ----------------------------------------------------------------------------------------------------------------
  */
 
+static struct dp_error *unwritable(const struct dp_options *o, int why)
+{
+	errno = why;
+	return dp_error_sys(DP_TAG_OUTPUT, "cannot write the metrics %s", o->output);
+}
+
+static int write_metrics(int fd, const struct dp_aggs_shown *shown)
+{
+	FILE *to = fdopen(fd, "w");
+	if (!to)
+		return errno;
+	if (shown)
+		dp_aggs_metrics(shown, to);
+	const int why = fflush(to) || fchmod(fd, 0644) ? errno : 0; /* other users' collectors read it */
+	return fclose(to) && !why ? errno : why;
+}
+
 /* Written beside its place and renamed: its reader sees the old file or the new one. The other name does not end in .prom. */
 static struct dp_error *save_metrics(const struct dp_options *o, const struct dp_aggs_shown *shown)
 {
 	dp_auto_free char *path = NULL;
-	if (asprintf(&path, "%s.%d", o->output, getpid()) < 0) {
+	if (asprintf(&path, "%s.XXXXXX", o->output) < 0) {
 		path = NULL;
 		return dp_error_nomem();
 	}
-	FILE *to = fopen(path, "we");
-	if (!to)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the metrics %s", path);
-	if (shown)
-		dp_aggs_metrics(shown, to);
-	bool failed = ferror(to);
-	failed |= fclose(to) != 0;
-	if (failed || (shown ? rename(path, o->output) : unlink(path))) {
-		struct dp_error *err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the metrics %s", o->output);
+	const int fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return unwritable(o, errno);
+	int why = write_metrics(fd, shown);
+	if (!why && shown && rename(path, o->output))
+		why = errno;
+	if (why || !shown)
 		unlink(path);
-		return err;
-	}
-	return NULL;
+	return why ? unwritable(o, why) : NULL;
 }
 
 static struct dp_error *update_metrics(struct dp_trace *t)
@@ -220,12 +236,20 @@ static struct dp_error *show(struct dp_trace *t, bool delta)
 	return delta ? NULL : dp_aggs_flame(t->options, &shown, "hits");
 }
 
+/* The run goes on; the file's reader has the last values. */
+static void report(struct dp_error *err)
+{
+	if (err)
+		fprintf(stderr, "dynprobe: %s\n", err->message);
+	dp_error_destroy(err);
+}
+
 void dp_aggs_round(struct dp_trace *t)
 {
 	if (!dp_rows_round(&t->run))
 		return;
 	if (t->options->format == DP_FORMAT_OPENMETRICS)
-		dp_error_destroy(update_metrics(t)); /* the last one's error ends the run */
+		report(update_metrics(t));
 	else if (!t->options->quiet)
 		dp_error_destroy(show(t, true));
 	dp_rows_next(&t->run);

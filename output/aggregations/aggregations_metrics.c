@@ -6,7 +6,6 @@
 #include "output/aggregations/aggregations.h"
 #include "output/format/put.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -33,27 +32,50 @@ static void put_head(struct dp_buf *b, const char *name, const char *type, const
 
 /* ---- labels ---------------------------------------------------------------------------------------------------------------- */
 
-/* As a name of a label: letters, digits and underscores; the prefix keeps a key apart from labels of our own. */
-static void put_label_name(struct dp_buf *b, const char *text)
+enum { LABEL_MOST = 64 };
+
+/* Letters, digits and underscores. */
+static void plain_name(char to[LABEL_MOST], const char *text)
 {
-	const bool fixed = !strcmp(text, "pid") || !strcmp(text, "comm") || !strcmp(text, "exe") || !strcmp(text, "caller");
-	dp_put_str(b, fixed ? "" : "key_");
-	for (; *text; text++)
-		dp_buf_printf(b, "%c", isalnum((unsigned char)*text) && (unsigned char)*text < 0x80 ? *text : '_');
+	size_t n = 0;
+	for (; *text && n < LABEL_MOST - 1; text++)
+		to[n++] = (*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z')
+		                  ? *text
+		                  : '_';
+	to[n] = '\0';
 }
 
-/* A value of a label, with its quotes. Names are sanitized already; a control character becomes '?', too. */
+/* The prefix keeps a key apart from labels of our own, its number from a key of which the same is left. */
+static void put_label_name(struct dp_buf *b, const struct dp_aggs_shown *a, size_t i)
+{
+	char name[LABEL_MOST], other[LABEL_MOST];
+	bool again = false;
+	if (a->key[i].kind != DP_KEY_VALUE) {
+		dp_put_str(b, a->key[i].text);
+		return;
+	}
+	plain_name(name, a->key[i].text);
+	for (size_t k = 0; k < i; k++) {
+		plain_name(other, a->key[k].text);
+		again |= !strcmp(name, other);
+	}
+	if (again)
+		dp_buf_printf(b, "key%zu_%s", i + 1, name);
+	else
+		dp_buf_printf(b, "key_%s", name);
+}
+
+/* A value of a label, with its quotes; what is no UTF-8 or cannot be seen is written as \xNN first. */
 static void put_label_value(struct dp_buf *b, const char *text)
 {
+	struct dp_buf visible;
+	dp_buf_init(&visible);
+	dp_put_visible(&visible, text, strlen(text), 0);
 	dp_put_str(b, "\"");
-	for (; *text; text++)
-		if (*text == '"' || *text == '\\')
-			dp_buf_printf(b, "\\%c", *text);
-		else if (*text == '\n')
-			dp_put_str(b, "\\n");
-		else
-			dp_buf_printf(b, "%c", (unsigned char)*text < 0x20 ? '?' : *text);
+	for (const char *c = dp_buf_str(&visible); *c; c++)
+		dp_buf_printf(b, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
 	dp_put_str(b, "\"");
+	dp_buf_fini(&visible);
 }
 
 static void put_label(struct dp_buf *b, const char *name, const char *value)
@@ -62,10 +84,10 @@ static void put_label(struct dp_buf *b, const char *name, const char *value)
 	put_label_value(b, value);
 }
 
-static void put_key(struct dp_buf *b, const char *name, const char *word, int64_t number)
+static void put_key(struct dp_buf *b, const struct dp_aggs_shown *a, size_t i, const char *word, int64_t number)
 {
 	dp_put_str(b, ",");
-	put_label_name(b, name);
+	put_label_name(b, a, i);
 	dp_put_str(b, "=");
 	if (word)
 		put_label_value(b, word);
@@ -85,9 +107,9 @@ static void put_labels(struct dp_buf *b, const struct dp_aggs_shown *a, const st
 	if (a->pids && row->pid)
 		dp_buf_printf(b, ",process=\"%d\"", row->pid);
 	for (size_t i = 0; row->keys && i < a->nkeys; i++)
-		put_key(b, a->key[i].text, row->keys[i].word, row->keys[i].number);
-	if (!row->keys && row->keyed)
-		put_key(b, a->by, row->word, (int64_t)row->key);
+		put_key(b, a, i, row->keys[i].word, row->keys[i].number);
+	if (!row->keys && row->keyed && a->nkeys)
+		put_key(b, a, 0, row->word, (int64_t)row->key);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------------------- */
@@ -109,12 +131,12 @@ static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const
 	const uint64_t *cells = dp_agg_cells_of(a, row, part), hits = dp_agg_hits(p, cells);
 	const char *name = FAMILY[HISTOGRAM][dp_agg_is_ns(p)].name;
 	uint64_t below = 0;
-	for (unsigned i = 0; i < dp_agg_part_words(p) && below < hits; i++) {
+	for (unsigned i = 0; i < dp_agg_part_words(p); i++) {
 		const unsigned bucket = dp_agg_bucket_in_order(p, i);
 		int64_t from, to;
 		dp_agg_bucket(p, bucket, &from, &to);
 		below += cells[bucket];
-		if (!below || to == INT64_MAX)
+		if (to == INT64_MAX)
 			continue;
 		dp_buf_printf(b, "%s_bucket", name);
 		put_labels(b, a, row, p->value);

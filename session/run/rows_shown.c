@@ -10,7 +10,7 @@
  * Both are in the same order; the search continues at *old. A hit that was read as a block's last one is in no cell while its
  * thread is adding it: it stays counted.
  */
-static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *old, uint64_t *cells)
+static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *old, bool delta, uint64_t *cells)
 {
 	while (*old < a->nbefore && dp_rows_compare(&a->before[*old], row, a->want.words) < 0)
 		++*old;
@@ -22,7 +22,7 @@ static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *
 		const uint64_t before = a->before[*old].words[i];
 		if (row->words[i] < before)
 			row->words[i] = before;
-		cells[i] = row->words[i] - before;
+		cells[i] = delta ? row->words[i] - before : row->words[i];
 	}
 }
 
@@ -113,8 +113,7 @@ static bool make_rows(const struct dp_run *run, struct dp_rows *a, bool delta, s
 		if (a->want.keys && !a->row[i].key.keyed)
 			continue;
 		memcpy(own, a->row[i].words, a->want.words * sizeof(*own));
-		if (delta)
-			take_off(a, &a->row[i], &old, own);
+		take_off(a, &a->row[i], &old, delta, own);
 		a->shown[(*n)++] = shown_row(run, a, &a->row[i], own);
 	}
 	return true;

@@ -186,6 +186,8 @@ struct dp_error *dp_starts_expand(struct dp_run *run, const struct dp_session *s
 	free_paths(&files);
 	if (run->expanded.trace.probe)
 		return dp_error_destroy(why);
+	if (why->tag == DP_TAG_STRIPPED) /* symbols of this program would not help */
+		why->tag = DP_TAG_NO_SYMBOL;
 	return dp_error_wrap(why,
 	                     "--follow looks up patterns and returns in %d (%s): where only a program that it executes has them, "
 	                     "name that with --follow-exec PATH",

@@ -102,13 +102,13 @@ struct dp_error *dp_starts_all_begin(struct dp_run *run, struct dp_error *(*each
 
 static bool is_about_places(const struct dp_error *err)
 {
-	return err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE;
+	return err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_STRIPPED || err->tag == DP_TAG_NO_MODULE;
 }
 
 /* The first module without the place is remembered. Without a module any program may be without it. */
 static void remember(struct dp_starts *s, const struct dp_error *err)
 {
-	if (!s->nowhere && err->tag == DP_TAG_NO_SYMBOL && !dp_everywhere_is_any(s->all))
+	if (!s->nowhere && err->tag != DP_TAG_NO_MODULE && !dp_everywhere_is_any(s->all))
 		s->nowhere = dp_error(err->tag, "%s", err->message);
 }
 

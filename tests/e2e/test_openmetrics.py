@@ -44,6 +44,8 @@ def parse(text):
         assert m, f"not a sample: {line}"
         name, labels, value = m.groups()
         assert family_of(name, types) == current and current in types, f"out of its family: {line}"
+        names = [label.split("=")[0] for label in re.findall(LABEL, labels or "")]
+        assert len(names) == len(set(names)), f"a label twice: {line}"
         key = (name, tuple(sorted(re.findall(LABEL, labels or ""))))
         assert key not in samples, f"twice: {line}"
         assert types[current] != "counter" or (name.endswith("_total") and float(value) >= 0), line
@@ -84,6 +86,13 @@ class Metrics(unittest.TestCase):
         self.assertEqual(sum(v for (name, _), v in samples.items() if name == "dynprobe_value_count"), calls)
         self.assertEqual(len({labels for (name, labels) in samples if name == "dynprobe_sum"}), len({labels for (name, labels) in samples if name == "dynprobe_hits_total"}))
         self.assertEqual(os.listdir(self.dir.name), ["shop.prom"], "nothing is left beside it")
+
+    def test_keys_of_which_the_same_is_left(self):
+        done = harness.tool("--function", "foo", "--hist", "$rdi", "--by", "$rdi&1, $rdi|1", "-f", "openmetrics", "-o", self.file, "--",
+                            harness.target_path("tally"), "threads", "10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dynprobe_value_bucket", {name for name, _ in self.read()})
+        self.assertEqual(os.stat(self.file).st_mode & 0o777, 0o644)
 
     def test_a_reader_never_sees_a_part(self):
         program = subprocess.Popen([harness.target_path("tally"), "loop"], stdout=subprocess.DEVNULL)

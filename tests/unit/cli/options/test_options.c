@@ -155,7 +155,7 @@ Test(options, refuse_DP_USAGE)
 	refused("dynprobe --pid 1 --function f -n x", DP_TAG_USAGE, "-n 'x'");
 	refused("dynprobe --pid 1 --function f --nonsense", DP_TAG_USAGE, "--nonsense");
 	refused("dynprobe --pid 1 --function", DP_TAG_USAGE, "needs an argument");
-	refused("dynprobe --pid 1 --function f -f xml", DP_TAG_USAGE, "use text, json, ctf or perfetto");
+	refused("dynprobe --pid 1 --function f -f xml", DP_TAG_USAGE, "use text, json, ctf, perfetto or openmetrics");
 	refused("dynprobe --pid 1 --function f --no-record --record /tmp/x", DP_TAG_USAGE, "exclude each other");
 }
 

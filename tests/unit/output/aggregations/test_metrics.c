@@ -26,7 +26,7 @@ Test(metrics, a_count_by_two_keys)
 	const struct dp_agg_part part = {.what = DP_AGG_COUNT};
 	const struct dp_key_asked key[2] = {{.kind = DP_KEY_VALUE, .text = (char *)"r->len"},
 	                                    {.kind = DP_KEY_CALLER, .text = (char *)"caller"}};
-	const struct dp_key_shown shown[2] = {{.number = -7}, {.word = "a\"b\\c\nd\001"}};
+	const struct dp_key_shown shown[2] = {{.number = -7}, {.word = "a\"b\\c\n\377"}};
 	const uint64_t cells[1] = {12};
 	const struct dp_agg_row row[2] = {{.name = "f", .keys = shown, .nkeys = 2, .cells = cells, .hits = 12},
 	                                  {.name = "f", .cells = cells, .crowded = 3}};
@@ -34,7 +34,7 @@ Test(metrics, a_count_by_two_keys)
 	        .part = &part, .nparts = 1, .by = "r->len,caller", .key = key, .nkeys = 2, .row = row, .n = 2};
 	char *text = written(&a);
 	has(text, "# TYPE dynprobe_hits_total counter\n"
-	          "dynprobe_hits_total{probe=\"f\",key_r__len=\"-7\",caller=\"a\\\"b\\\\c\\nd?\"} 12\n# HELP");
+	          "dynprobe_hits_total{probe=\"f\",key_r__len=\"-7\",caller=\"a\\\"b\\\\c\\\\n\\\\xff\"} 12\n# HELP");
 	has(text, "dynprobe_uncounted_hits_total{probe=\"f\",reason=\"crowded\"} 3\n");
 	free(text);
 }
