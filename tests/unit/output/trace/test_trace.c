@@ -147,9 +147,9 @@ Test(trace, lanes_and_threads_in_the_order_of_time)
 	struct dp_buf wanted = {0};
 	for (uint64_t i = 0; i < 5000; i++) {
 		const int tid = 101 + (int)(i / 700), length = (int)(i % 19);
-		put(i % 7, (unsigned)(i % CLASSES), 1000 + i, tid, "0123456789012345678" + length);
+		put(i % 7, (unsigned)(i % CLASSES), 1000 + i, tid, &"0123456789012345678"[length]);
 		dp_buf_printf(&wanted, "%" PRIu64 " p%u worker[100/%d 1/%d] rdi=%" PRIx64 " s='%s' bad? backtrace:1\n", 1000 + i,
-		              (unsigned)(i % CLASSES), tid, tid - 90, (1000 + i) ^ (i % CLASSES), "0123456789012345678" + length);
+		              (unsigned)(i % CLASSES), tid, tid - 90, (1000 + i) ^ (i % CLASSES), &"0123456789012345678"[length]);
 	}
 	must(dp_writer_close(w));
 	expect(dp_buf_str(&wanted));
