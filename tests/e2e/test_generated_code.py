@@ -41,7 +41,7 @@ class Generated(Case):
         self.assert_hits(r, 5)
         for e in r.events:
             self.assert_down_to_main(t, e["fields"]["backtrace"])
-        r = self.attach(t, "--function", "foo", "-t", "backtrace", "-n", 1, json_events=False)
+        r = self.attach(t, "--function", "foo", "-t", "backtrace", "--no-lines", "-n", 1, json_events=False)
         file = rf"\[perf-{t.pid}.map\]"
         self.assertRegex(r.out, rf"#1  jit_inner\+0x10/0x15 {file}\n +#2  jit_outer a;b \(x\)\+0x18/0x1d {file}{re.escape(MARK)}\n +#3  round_of.*\[jit\]{re.escape(MARK)}\n +#4  main\S+ \[jit\]\n")
         self.assert_result_ok(t)

@@ -109,7 +109,7 @@ class Perfetto(harness.Case):
             p = harness.tool(*args, "-f", "perfetto", status=harness.OWN_FAILURE)
             self.assertIn("DP-USAGE", p.stderr)
         p = harness.tool("--pid", t.pid, "--function", "foo", "-f", "xml", status=harness.OWN_FAILURE)
-        self.assertIn("use text, json, ctf or perfetto", p.stderr)
+        self.assertIn("use text, json, ctf, perfetto or openmetrics", p.stderr)
         self.assert_result_ok(t)
 
 

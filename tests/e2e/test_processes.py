@@ -194,7 +194,7 @@ class Processes(Case):
         harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
         before = State(other.pid)
         r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", "--function", "foo", "-d", 1)
-        self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
+        self.assert_others_hit(r, other.pid, "DP-STRIPPED", a, b)
         self.assertEqual(before.differences(State(other.pid)), {})
 
     def test_first_one_without_the_function_costs_the_others_nothing_with_patterns(self):
@@ -203,7 +203,7 @@ class Processes(Case):
         harness.wait_until(lambda: harness.status(other.pid, "State")[0] == "S" and harness.status(other.pid, "Name") == "sleep", what="sleep")
         for probe in ("--return", "foo"), ("--function", "fo[o]"):
             r = self.dynprobe("--pid", f"{other.pid},{a.pid},{b.pid}", *probe, "-d", 1)
-            self.assert_others_hit(r, other.pid, "DP-NO-SYMBOL", a, b)
+            self.assert_others_hit(r, other.pid, "DP-STRIPPED", a, b)
 
     def test_error_is_that_of_the_last_processes(self):
         a, b = self.two()

@@ -114,7 +114,7 @@ class Points(Case):
     def test_a_function_that_its_first_instruction_leaves_has_no_duration(self):
         r = self.run_points("--return", "leaves_at_once", "-t", "duration", "--function", "leaves_at_once")
         refused = self.probes(r)["leaves_at_once_return"]
-        self.assertEqual(refused["tag"], "DP-USAGE")
+        self.assertEqual(refused["tag"], "DP-NO-VALUE")
         self.assertIn("first instruction leaves it", refused["reason"])
         self.assertEqual(self.placed(r), {"leaves_at_once": CALLS})
         placed = self.placed(self.run_points("--return", "leaves_at_once"))
