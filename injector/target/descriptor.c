@@ -164,7 +164,7 @@ struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, struct dp_op
 	*fd = -1;
 	DP_TRY(dp_remote_script(b, room, s.all, s.n, UINT64_MAX, &done));
 	if (s.make && s.all[0].made && s.all[0].got != s.all[0].want)
-		return failed("the call before it", s.all[0].got);
+		return failed(o->name_before, s.all[0].got);
 	if (!make->made)
 		return dp_error(DP_TAG_REMOTE, "%s in the target was interrupted", o->name);
 	if (make->got < 0)

@@ -100,8 +100,10 @@ static struct dp_error *make_memfd(struct dp_target *t, struct dp_borrow *b)
 {
 	const struct dp_region *r = &t->in.private;
 	struct dp_step tsc = dp_tsc_step(t);
-	struct dp_opening o = {
-	        .before = {.nr = SYS_madvise, .args = {r->addr, r->size, MADV_WIPEONFORK}}, .behind = &tsc, .nbehind = 1};
+	struct dp_opening o = {.name_before = "madvise(MADV_WIPEONFORK)",
+	                       .before = {.nr = SYS_madvise, .args = {r->addr, r->size, MADV_WIPEONFORK}},
+	                       .behind = &tsc,
+	                       .nbehind = 1};
 	DP_TRY(dp_remote_memfd(b, dp_script_room(&t->in), r->addr + sizeof(uint64_t), &o, &t->remote_fd));
 	return dp_tsc_check(t, b, &tsc);
 }

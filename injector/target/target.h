@@ -306,7 +306,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret) DP_MUST_CHECK;
  */
 #define DP_OPENED (UINT64_C(1) << 63) /* as an argument of a call behind it: the descriptor */
 struct dp_opening {
-	const char *name;
+	const char *name, *name_before;
 	struct dp_step make, before; /* before.nr 0: none. Both must succeed. */
 	/* Calls behind it, in the same script if possible. The first that does not return `want` ends them. */
 	struct dp_step *behind;
