@@ -36,6 +36,10 @@ int main(int argc, char **argv)
 		pthread_create(&t[i], NULL, thread, argv[1]);
 	for (int i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
+	if (argc > 3) {
+		puts("READY");
+		fflush(stdout);
+	}
 	for (int i = 0; argc > 3; i++) { /* until it is killed */
 		struct req r = {i, GET, "late", 0, {0}};
 		outer(&r, i, "late");
@@ -337,9 +341,7 @@ class Damaged(WithProgram):
 class Killed(WithProgram):
     def killed(self, *contexts):
         """A recorder that was killed; the trace it left."""
-        target = subprocess.Popen([self.program, "0", "0", "on"], stdin=subprocess.DEVNULL)
-        self.addCleanup(target.wait)
-        self.addCleanup(target.kill)
+        target = self.target(self.program, 0, 0, "on")  # not in its loader any more: all modules are there
         p = self.start("--pid", target.pid, "--function", "work", *contexts, record=self.path("t"))
         self.await_events(p, "work", 50)
         self.finish(p, harness.signal.SIGKILL)
