@@ -33,6 +33,7 @@
 #define TRIES        60
 #define UNMAP_TRIES  20
 #define LIVE_TRIES   80
+#define SWEEPS       5
 #define FRAMES_AFTER 4 /* attempts before tables are made; most removals need none */
 #define BORROW_NS    UINT64_C(1000000000)
 #define REST_NS      5000000L
@@ -345,6 +346,15 @@ static void note_left(const struct dp_installation *in, struct dp_remove_report 
 	report->left_sites = standing(in);
 }
 
+/* The note is unmapped with our memory: while it leads to something, both stay for the next tool. */
+static bool swept(struct dp_target *t, const struct dp_installation *in)
+{
+	struct dp_replace_note note;
+	for (int tried = 0; tried < SWEEPS && dp_replace_note(t, in, &note); tried++)
+		dp_error_destroy(dp_replace_sweep(t, in));
+	return !dp_replace_note(t, in, &note);
+}
+
 static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report)
 {
 	bool quiet = false, untrapped = true;
@@ -361,7 +371,11 @@ static struct dp_error *restore_and_unmap(struct dp_target *t, struct dp_install
 	}
 	report->why[0] = 0;
 	dp_remove_copies(t, in, report);
-	dp_error_destroy(dp_replace_sweep(t, in)); /* the last use of the note, which is unmapped with our memory */
+	if (!swept(t, in)) {
+		snprintf(report->why, sizeof(report->why), "new text that was not used could not be unmapped in time");
+		report->left_bytes = mapped_bytes(in);
+		return NULL;
+	}
 	in->index = dp_code_index_destroy(in->index);
 	struct dp_error *err = unmap_either(t, in, report);
 	if (!err || err->tag != DP_TAG_SECCOMP)

@@ -257,13 +257,25 @@ static void close_there(struct job *j, int64_t fd)
 	dp_error_destroy(err);
 }
 
+/* After an error the results are not known: which pages are there? */
+static void find_mapped(struct job *j)
+{
+	for (size_t i = 0; i < j->nruns; i++) {
+		const uint64_t at = j->run[i].start;
+		j->run[i].there = dp_replace_maps(j->s->t, &j->span, base_of(j, at), offset_of(j, at));
+	}
+}
+
 static struct dp_error *map_runs(struct job *j)
 {
 	struct dp_step step[RUNS_MOST + 1];
 	const size_t n = write_steps(j, step);
 	int64_t fd = -1;
-	DP_TRY(dp_job_open(j, step, n, &fd));
-	struct dp_error *err = NULL;
+	struct dp_error *err = dp_job_open(j, step, n, &fd);
+	if (err) {
+		find_mapped(j);
+		return err;
+	}
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_mapped(j, i, &step[i]);
 	if (!step[n - 1].made)
