@@ -26,6 +26,9 @@ static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is
 {
 	struct dp_operand o = {0};
 	DP_TRY(lower_integer(s, text, &o));
+	if (!is_condition && o.is_str) /* its value is the address: equal strings would differ */
+		return dp_lex_error(text, 0,
+		                    "this is a string, and aggregations take numbers: show it with -t, and count the events");
 	if (is_condition)
 		o = dp_lower_truth(s, o);
 	else if (o.type->kind == DP_CTYPE_FLOAT)
