@@ -201,6 +201,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
     def test_a_signal_ends_the_waiting_for_a_command(self):
         p = self.start("--profile", HZ, "-d", 0.05, "--", "/bin/sh", "-c", f"echo $$ >{self.path('pid')}; exec sleep 60")
         harness.wait_until(lambda: os.path.exists(p.events) and "samples in" in self.said(p), what="the end of the profile")
+        harness.wait_until(lambda: os.path.exists(self.path("pid")) and os.path.getsize(self.path("pid")), what="the command to run")
         with open(self.path("pid")) as f:
             pid = int(f.read())
         try:
