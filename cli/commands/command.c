@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/commands/command.h"
 
-#include "cli/run/profile.h"
+#include "cli/profile/profile.h"
 #include "cli/run/trace.h"
 
 /* Printed once, after attach. */
@@ -10,7 +10,7 @@ static const char exposed[] = "resident probes are not monitored: remove them be
 
 static int run(const struct dp_options *options)
 {
-	return options->profile_hz ? dp_profile(options) : dp_trace(options);
+	return options->profile_hz || options->off_cpu ? dp_profile(options) : dp_trace(options);
 }
 
 static int attach(const struct dp_options *options)

@@ -155,7 +155,7 @@ static struct dp_error *parse(struct dp_parser *p, int argc, char **argv)
 	DP_TRY(take_contexts(p));
 	p->probes.snapshot = p->o.trace.snapshots.on;
 	DP_TRY(dp_args_finish(&p->probes));
-	if (p->o.profile_hz && (p->probes.nearly || p->probes.early_when))
+	if ((p->o.profile_hz || p->o.off_cpu) && (p->probes.nearly || p->probes.early_when))
 		return dp_error(DP_TAG_USAGE, "--profile records only stacks: it and -t or --when exclude each other");
 	p->o.trace.probe = dp_take(p->probes.probe, NULL);
 	p->o.trace.typed = dp_take(p->probes.typed, NULL);

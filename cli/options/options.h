@@ -73,7 +73,8 @@ struct dp_options {
 		struct dp_word_list remove; /* names, patterns, paths */
 		uint64_t older_ns;          /* --older-than; 0: not given */
 	} traces;
-	unsigned profile_hz; /* --profile; 0: not asked for */
+	unsigned profile_hz; /* --profile HZ; 0: not asked for */
+	bool off_cpu;        /* --profile off-cpu */
 	char **name;         /* arguments after the options, NULL-terminated. enable, disable, remove: names; list: [FILE] [GLOB];
 	                        snapshot: [EXE]; view: [DIR...]; traces: [NAME...] */
 	size_t nnames;

@@ -175,7 +175,7 @@ static struct dp_error *check_full(const struct dp_options *o)
 
 static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 {
-	if (o->profile_hz)
+	if (o->profile_hz || o->off_cpu)
 		return dp_profile_check(o);
 	DP_TRY(check_all(verb, o));
 	DP_TRY(check_calls(verb, o));

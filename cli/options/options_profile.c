@@ -3,14 +3,34 @@
 
 #include <string.h>
 
+/* Times are what it is about: --sum duration says the same. */
+static bool sums_waits(const struct dp_options *o)
+{
+	const struct dp_asked *a = &o->trace.asked;
+	return o->off_cpu && a->nparts == 1 && a->what == DP_AGG_SUM && !a->part[0].average && dp_agg_is_ns(&a->part[0]);
+}
+
+static void ask(struct dp_options *o)
+{
+	struct dp_asked *a = &o->trace.asked;
+	if (!o->off_cpu) {
+		dp_asked_count(a);
+		return;
+	}
+	a->part[0] = (struct dp_agg_part){.what = DP_AGG_SUM, .value = "duration"};
+	a->nparts = 1;
+	a->what = DP_AGG_SUM;
+	a->rank = DP_RANK_SUM;
+}
+
 struct dp_error *dp_profile_check(struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
 	const char *other =
-	        o->trace.nprobes          ? "probes"
-	        : a->what & ~DP_AGG_COUNT ? "--hist, --sum, --avg, --min and --max"
-	        : a->slower_ns            ? "--slower-than"
-	        : a->interval_ns          ? "--interval"
+	        o->trace.nprobes                            ? "probes"
+	        : a->what & ~DP_AGG_COUNT && !sums_waits(o) ? "--hist, --sum, --avg, --min and --max"
+	        : a->slower_ns                              ? "--slower-than"
+	        : a->interval_ns                            ? "--interval"
 	        : a->by && strcmp(a->by, "backtrace") && !dp_asked_is_by(a, DP_KEY_PID)
 	                ? "--by with anything but backtrace and pid"
 	        : o->trace.pending       ? "--pending"
@@ -32,8 +52,8 @@ struct dp_error *dp_profile_check(struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "--profile and %s exclude each other", other);
 	if (a->folded && dp_asked_is_by(a, DP_KEY_PID))
 		return dp_error(DP_TAG_USAGE, "--folded needs stacks: --by pid has none");
-	if (a->by || a->folded || a->top)
-		dp_asked_count(a);
+	if (a->by || a->folded || a->top || (o->off_cpu && a->what))
+		ask(o);
 	if (!a->what)
 		return NULL;
 	if (o->format > DP_FORMAT_JSON || o->record)

@@ -127,6 +127,18 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 #define TIDS(field)            .take = dp_option_tids, OF(field, struct dp_tid_list)
 #define WORD(field, type, ...) .take = dp_option_word, OF(field, type), .word = {__VA_ARGS__}
 
+static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
+{
+	p->o.off_cpu = !strcmp(arg, "off-cpu");
+	p->o.profile_hz = 0; /* of several, the last one holds */
+	if (p->o.off_cpu)
+		return NULL;
+	if (*arg < '0' || *arg > '9')
+		return dp_error(DP_TAG_USAGE, "--profile '%s': give samples a second (99), or off-cpu for where threads wait",
+		                arg);
+	return dp_option_number(p, arg);
+}
+
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
 #define EVENTS  (V(RUN) | V(RECORD))
@@ -164,17 +176,19 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          PROBES, .take = dp_option_usdt},
         {"syscall", 0, "NAME", "a probe at each place that makes the system call, and after it (patterns; * is all of them)",
          V(RUN), .take = dp_option_syscall},
-        {"profile", 0, "HZ",
-         "instead of probes: sample each thread's stack HZ times a second of its CPU time; --by backtrace, --folded", V(RUN),
-         NUMBER(profile_hz, unsigned), .most = DP_PROFILE_HZ_MAX, .range = "takes 1 to 10000 samples a second"},
+        {"profile", 0, "HZ|off-cpu",
+         "instead of probes: sample each thread's stack HZ times a second of its CPU time, or see where threads wait (off-cpu), "
+         "by time; --by backtrace, --folded, --flame",
+         V(RUN), .take = take_profile, OF(profile_hz, unsigned), .word = {"off-cpu"}, .most = DP_PROFILE_HZ_MAX,
+         .range = "takes 1 to 10000 samples a second"},
         {"return", 0, "SPEC", "a probe at every return and tail jump of a function", PROBES, .take = dp_option_probe,
          .value = DP_POINT_RETURN},
         {"calls", 0, "SPEC",
          "the tree of calls below a function, with calls, total and own time: probes the functions that it reaches by direct "
          "calls (-x leaves some out); --folded, --interval, -f json",
          V(RUN), .take = dp_option_calls, .value = DP_POINT_RETURN},
-        {"self", 0, NULL, "with --return or --calls: a row for each function, by its own time, without that of probed callees", V(RUN),
-         FLAG(trace.asked.self)},
+        {"self", 0, NULL, "with --return or --calls: a row for each function, by its own time, without that of probed callees",
+         V(RUN), FLAG(trace.asked.self)},
         {"exclude", 'x', "GLOB", "functions to leave out of patterns such as 'SSL_*'", PROBES, LIST(trace.except)},
         {"name", 0, "NAME", "the event name of the next probe; a prefix if that is a pattern", PROBES,
          .take = dp_option_event_name},

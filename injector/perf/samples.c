@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -18,40 +19,53 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES (32u << 10)
-#define RING_PAGES  256u /* maximum; a power of two */
-#define RING_LEAST  16u
-#define ROUNDS      16
-#define REGS        UINT64_C(0x00ff03ff) /* from asm/perf_regs.h: the general registers, rip and the flags */
-#define CPUS_MAX    4096
+#define STACK_BYTES  (32u << 10)
+#define SWITCH_BYTES (8u << 10)
+#define RING_PAGES   256u /* maximum; a power of two */
+#define SMALL_PAGES  64u  /* of switches alone: a record has 40 bytes */
+#define RING_LEAST   16u
+#define WAKE_BYTES   (256u << 10)
+#define ROUNDS       16
+#define REGS         UINT64_C(0x00ff03ff) /* from asm/perf_regs.h: the general registers, rip and the flags */
+#define CPUS_MAX     4096
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-static struct perf_event_attr attributes(unsigned hz, bool on_exec)
+/* Of every record: whose it is, when, of which event. */
+#define IDENTITY (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU)
+
+static struct perf_event_attr attributes(const struct dp_samples_asked *asked)
 {
+	const bool samples = asked->of != DP_SAMPLES_NONE, time = asked->of == DP_SAMPLES_OF_TIME;
 	return (struct perf_event_attr){
 	        .type = PERF_TYPE_SOFTWARE,
 	        .size = sizeof(struct perf_event_attr),
-	        .config = PERF_COUNT_SW_TASK_CLOCK,
-	        .sample_period = UINT64_C(1000000000) / hz,
-	        .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER |
-	                       PERF_SAMPLE_STACK_USER,
+	        .config = time      ? PERF_COUNT_SW_TASK_CLOCK
+	                  : samples ? PERF_COUNT_SW_CONTEXT_SWITCHES
+	                            : PERF_COUNT_SW_DUMMY,
+	        .sample_period = time ? UINT64_C(1000000000) / asked->hz : samples,
+	        .sample_type = IDENTITY | (samples ? PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER : 0),
 	        .disabled = 1,
 	        .inherit = 1,
 	        .inherit_thread = 1,
-	        .enable_on_exec = on_exec,
-	        .mmap = 1,
-	        .mmap2 = 1,
-	        .comm = 1,
-	        .comm_exec = 1,
+	        .enable_on_exec = asked->on_exec,
+	        .mmap = samples,
+	        .mmap2 = samples,
+	        .comm = samples,
+	        .comm_exec = samples,
 	        .task = 1,
+	        .context_switch = !samples,
 	        .sample_id_all = 1,
 	        .read_format = PERF_FORMAT_LOST,
 	        .exclude_hv = 1,
 	        .use_clockid = 1,
 	        .clockid = CLOCK_MONOTONIC,
-	        .sample_regs_user = REGS,
-	        .sample_stack_user = STACK_BYTES,
+	        .watermark = !time,
+	        .wakeup_watermark = time ? 0 : WAKE_BYTES,
+	        .sample_regs_user = samples ? REGS : 0,
+	        .sample_stack_user = time      ? STACK_BYTES
+	                             : samples ? SWITCH_BYTES
+	                                       : 0,
 	};
 }
 
@@ -69,10 +83,24 @@ static long paranoid(void)
 	return level;
 }
 
-static struct dp_error *refused(pid_t pid)
+static struct dp_error *refused_switches(long level)
+{
+	return dp_error(
+	        DP_TAG_PERF,
+	        "the time off the processor is seen only by events of the kernel, which kernel.perf_event_paranoid = %ld "
+	        "allows to root only: run dynprobe as root or with CAP_PERFMON, or as root run sysctl "
+	        "kernel.perf_event_paranoid=1; --syscall '*' --sum duration --by backtrace needs no such right and shows the "
+	        "time in system calls",
+	        level);
+}
+
+static struct dp_error *refused(const struct dp_samples *s)
 {
 	const int why = errno;
 	const long level = paranoid();
+	const pid_t pid = s->pid;
+	if ((why == EACCES || why == EPERM) && s->of != DP_SAMPLES_OF_TIME && level > 1)
+		return refused_switches(level);
 	if (why == EMFILE || why == ENFILE)
 		return dp_error(DP_TAG_PERF,
 		                "sampling process %d needs one open file per thread and processor, more than the limit allows: "
@@ -120,14 +148,15 @@ static struct dp_error *settle(struct dp_samples *s)
 		const int fd = open_any(s);
 		if (fd >= 0)
 			return close(fd), NULL;
-		if ((errno == EACCES || errno == EPERM) && !s->attr.exclude_kernel)
+		/* Switches happen in the kernel: without it there would be none. */
+		if ((errno == EACCES || errno == EPERM) && !s->attr.exclude_kernel && s->of == DP_SAMPLES_OF_TIME)
 			s->attr.exclude_kernel = s->stats.user_only = true;
 		else if (errno == EINVAL && s->attr.read_format)
 			s->attr.read_format = 0;
 		else if (errno == EINVAL && s->attr.inherit_thread)
 			s->attr.inherit_thread = 0;
 		else
-			return refused(s->pid);
+			return refused(s);
 	}
 }
 
@@ -135,11 +164,13 @@ static struct dp_error *map_ring(struct dp_samples *s, int cpu, int fd)
 {
 	struct dp_perf_ring *ring = &s->ring[cpu];
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	for (size_t pages = RING_PAGES; pages >= RING_LEAST; pages /= 2) {
+	for (size_t pages = s->of == DP_SAMPLES_NONE ? SMALL_PAGES : RING_PAGES; pages >= RING_LEAST; pages /= 2) {
 		void *base = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		if (base == MAP_FAILED)
 			continue; /* ordinary users have a limit (kernel.perf_event_mlock_kb) */
 		*ring = (struct dp_perf_ring){.base = base, .size = pages * page, .fd = fd};
+		if (s->wake >= 0) /* without it, the rings are read every some milliseconds only */
+			epoll_ctl(s->wake, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN, .data.fd = fd});
 		return NULL;
 	}
 	return dp_error_sys(DP_TAG_PERF, "cannot map memory for samples (limited by kernel.perf_event_mlock_kb and ulimit -l)");
@@ -167,7 +198,7 @@ static struct dp_error *add_event(struct dp_samples *s, pid_t tid, int cpu)
 	if (fd < 0 && (errno == ESRCH || errno == ENODEV || errno == ENXIO)) /* the thread is gone, or the processor is off */
 		return NULL;
 	if (fd < 0)
-		return refused(s->pid);
+		return refused(s);
 	*e = (struct event){.fd = fd, .tid = tid};
 	s->nevents++;
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &e->id))
@@ -234,14 +265,16 @@ static struct dp_error *open_all(struct dp_samples *s)
 	return s->nevents ? NULL : dp_error(DP_TAG_NO_PROCESS, "process %d has ended", s->pid);
 }
 
-struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret)
+struct dp_error *dp_samples_open(pid_t pid, const struct dp_samples_asked *asked, struct dp_samples **ret)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct dp_samples *s = calloc(1, sizeof(*s));
 	if (!s)
 		return dp_error_nomem();
 	s->pid = pid;
-	s->attr = attributes(hz, on_exec);
+	s->of = asked->of;
+	s->attr = attributes(asked);
+	s->wake = s->of == DP_SAMPLES_OF_SWITCHES ? epoll_create1(EPOLL_CLOEXEC) : -1;
 	s->ncpus = cpus < 1 ? 1 : cpus > CPUS_MAX ? CPUS_MAX : (int)cpus;
 	s->ring = calloc((size_t)s->ncpus, sizeof(*s->ring));
 	struct dp_error *err = s->ring ? open_all(s) : dp_error_nomem();
@@ -261,11 +294,18 @@ struct dp_samples *dp_samples_destroy(struct dp_samples *s)
 			munmap(s->ring[i].base, s->ring[i].size + (size_t)sysconf(_SC_PAGESIZE));
 	for (size_t i = 0; i < s->nevents; i++)
 		close(s->event[i].fd);
+	if (s->wake >= 0)
+		close(s->wake);
 	free(s->ring);
 	free(s->event);
 	free(s->owner);
 	free(s);
 	return NULL;
+}
+
+int dp_samples_wake_fd(const struct dp_samples *s)
+{
+	return s->wake;
 }
 
 struct dp_error *dp_samples_start(struct dp_samples *s)

@@ -24,15 +24,29 @@ struct dp_sample {
 };
 
 struct dp_samples;
-/*
- * Opens events for all current and future threads of `pid`. `on_exec`: sampling starts when it calls exec; otherwise at
- * dp_samples_start(). DP_TAG_PERF says why the kernel refuses.
- */
-struct dp_error *dp_samples_open(pid_t pid, unsigned hz, bool on_exec, struct dp_samples **ret) DP_MUST_CHECK;
+enum dp_samples_of {
+	DP_SAMPLES_OF_TIME,     /* `hz` for each second of CPU time */
+	DP_SAMPLES_OF_SWITCHES, /* one whenever a thread leaves the processor, of 8 KiB of stack */
+	DP_SAMPLES_NONE,        /* no samples: the switches themselves, for dp_samples_switches() */
+};
+struct dp_samples_asked {
+	enum dp_samples_of of;
+	unsigned hz;
+	bool on_exec; /* starts when the process calls exec; otherwise at dp_samples_start() */
+};
+/* Opens events for all current and future threads of `pid`. DP_TAG_PERF says why the kernel refuses. */
+struct dp_error *dp_samples_open(pid_t pid, const struct dp_samples_asked *asked, struct dp_samples **ret) DP_MUST_CHECK;
 struct dp_error *dp_samples_start(struct dp_samples *s) DP_MUST_CHECK;
 void dp_samples_stop(struct dp_samples *s);
 /* Passes on the samples that have arrived. */
 void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data);
+/* Readable when a ring of samples of switches is partly full; -1: there is no such thing, or no memory. */
+int dp_samples_wake_fd(const struct dp_samples *s);
+/* samples_switches.c: adds the switches that have arrived, of DP_SAMPLES_NONE. */
+struct dp_waits;
+void dp_samples_switches(struct dp_samples *s, struct dp_waits *to);
+/* Threads that were there at the start and of which `waits` has no record. */
+size_t dp_samples_unseen(const struct dp_samples *s, const struct dp_waits *waits);
 /*
  * Changes to the process's code since dp_samples_inspected() (or the start). During `each`, everything is known that happened
  * before that sample. Times are like a sample's; 0: it did not happen.

@@ -23,6 +23,7 @@ struct owner {             /* the event's thread that a thread's samples come fr
 
 struct dp_samples {
 	pid_t pid;
+	enum dp_samples_of of;
 	struct perf_event_attr attr;
 	struct event *event;
 	size_t nevents, capacity;
@@ -37,9 +38,19 @@ struct dp_samples {
 	void *data;
 	struct dp_samples_news news;
 	uint64_t looked_ns;
-	pid_t child; /* the last one counted */
+	pid_t child;            /* the last one counted */
+	struct dp_waits *waits; /* of dp_samples_switches() */
+	int wake;               /* an epoll of the rings; -1: none */
 };
 
+enum { DP_TRAILER = 32, DP_TRAILER_TIME = 24, DP_TRAILER_ID = 16 }; /* of records except samples: pid, tid; time; id; cpu */
+struct dp_perf_task {                                               /* PERF_RECORD_FORK, PERF_RECORD_EXIT */
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+/* Is this a record of the event from which the thread's records are taken? */
+bool dp_samples_is_first(struct dp_samples *s, pid_t tid, uint64_t id, uint64_t ns);
+void dp_samples_thread_ended(struct dp_samples *s, pid_t tid, uint64_t ns);
 int dp_samples_by_id(const void *x, const void *y); /* compares events */
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 /* ---- whose sample it is -------------------------------------------------------------------------------------------- */
@@ -48,7 +49,7 @@ static struct owner *owner_of(struct dp_samples *s, pid_t tid)
 	return o;
 }
 
-static bool is_first_owners(struct dp_samples *s, pid_t tid, uint64_t id, uint64_t ns)
+bool dp_samples_is_first(struct dp_samples *s, pid_t tid, uint64_t id, uint64_t ns)
 {
 	struct owner *o = owner_of(s, tid);
 	const pid_t by = opened_for(s, id);
@@ -59,6 +60,13 @@ static bool is_first_owners(struct dp_samples *s, pid_t tid, uint64_t id, uint64
 	else if (o->ended_ns && ns > o->ended_ns) /* another thread with that id */
 		*o = (struct owner){.tid = tid, .by = by};
 	return o->by == by;
+}
+
+void dp_samples_thread_ended(struct dp_samples *s, pid_t tid, uint64_t ns)
+{
+	struct owner *o = owner_of(s, tid);
+	if (o)
+		o->ended_ns = ns;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
@@ -108,7 +116,7 @@ static void take_sample(struct dp_samples *s, const struct dp_perf_record *r)
 	if (r->n < sizeof(raw))
 		return;
 	memcpy(&raw, r->bytes, sizeof(raw));
-	if ((pid_t)raw.pid != s->pid || !is_first_owners(s, (pid_t)raw.tid, raw.id, raw.time))
+	if ((pid_t)raw.pid != s->pid || !dp_samples_is_first(s, (pid_t)raw.tid, raw.id, raw.time))
 		return;
 	sample.ns = raw.time;
 	sample.tid = (pid_t)raw.tid;
@@ -121,12 +129,6 @@ static void take_sample(struct dp_samples *s, const struct dp_perf_record *r)
 
 /* ---- what happened to the process --------------------------------------------------------------------------------- */
 
-enum { TRAILER = 32, TRAILER_TIME = 24 }; /* of every record except samples: pid and tid, time, id, cpu */
-
-struct task { /* PERF_RECORD_FORK, PERF_RECORD_EXIT */
-	uint32_t pid, ppid, tid, ptid;
-	uint64_t time;
-};
 struct mapped { /* PERF_RECORD_MMAP2 */
 	uint32_t pid, tid;
 	uint64_t addr, len, offset;
@@ -138,7 +140,7 @@ struct mapped { /* PERF_RECORD_MMAP2 */
 static uint64_t time_of(const struct dp_perf_record *r)
 {
 	uint64_t ns;
-	memcpy(&ns, r->bytes + r->n - TRAILER_TIME, sizeof(ns));
+	memcpy(&ns, r->bytes + r->n - DP_TRAILER_TIME, sizeof(ns));
 	return ns;
 }
 
@@ -150,7 +152,7 @@ static void note(const struct dp_samples *s, uint64_t *first, uint64_t ns)
 
 static void on_task(struct dp_samples *s, const struct dp_perf_record *r)
 {
-	struct task t;
+	struct dp_perf_task t;
 	memcpy(&t, r->bytes, sizeof(t));
 	if (r->type == PERF_RECORD_FORK) {
 		const bool child = t.pid != t.ppid && (pid_t)t.ppid == s->pid && (pid_t)t.pid != s->child;
@@ -158,9 +160,8 @@ static void on_task(struct dp_samples *s, const struct dp_perf_record *r)
 		s->child = child ? (pid_t)t.pid : s->child;
 		return;
 	}
-	struct owner *o = (pid_t)t.pid == s->pid ? owner_of(s, (pid_t)t.tid) : NULL;
-	if (o)
-		o->ended_ns = t.time;
+	if ((pid_t)t.pid == s->pid)
+		dp_samples_thread_ended(s, (pid_t)t.tid, t.time);
 }
 
 static void on_mapped(struct dp_samples *s, const struct dp_perf_record *r)
@@ -182,11 +183,11 @@ static void on_news(const struct dp_perf_record *r, void *data)
 	else if (r->type == PERF_RECORD_LOST && r->n >= sizeof(lost)) {
 		memcpy(lost, r->bytes, sizeof(lost));
 		s->stats.lost += lost[1];
-	} else if ((r->type == PERF_RECORD_FORK || r->type == PERF_RECORD_EXIT) && r->n >= sizeof(struct task))
+	} else if ((r->type == PERF_RECORD_FORK || r->type == PERF_RECORD_EXIT) && r->n >= sizeof(struct dp_perf_task))
 		on_task(s, r);
-	else if (r->type == PERF_RECORD_MMAP2 && r->n >= sizeof(struct mapped) + TRAILER)
+	else if (r->type == PERF_RECORD_MMAP2 && r->n >= sizeof(struct mapped) + DP_TRAILER)
 		on_mapped(s, r);
-	else if (r->type == PERF_RECORD_COMM && r->misc & PERF_RECORD_MISC_COMM_EXEC && r->n >= sizeof(pid) + TRAILER) {
+	else if (r->type == PERF_RECORD_COMM && r->misc & PERF_RECORD_MISC_COMM_EXEC && r->n >= sizeof(pid) + DP_TRAILER) {
 		memcpy(&pid, r->bytes, sizeof(pid));
 		if ((pid_t)pid == s->pid)
 			note(s, &s->news.exec_ns, time_of(r));
@@ -200,8 +201,13 @@ static void on_record(const struct dp_perf_record *r, void *data)
 
 void dp_samples_drain(struct dp_samples *s, void (*each)(const struct dp_sample *sample, void *data), void *data)
 {
+	struct epoll_event woken[8];
 	s->each = each;
 	s->data = data;
+	/* The thread that a ring's first event was opened for has ended: that event would wake us for ever. */
+	for (int n = s->wake < 0 ? 0 : epoll_wait(s->wake, woken, 8, 0); n > 0; n--)
+		if (woken[n - 1].events & EPOLLHUP)
+			epoll_ctl(s->wake, EPOLL_CTL_DEL, woken[n - 1].data.fd, NULL);
 	for (int i = 0; i < s->ncpus; i++)
 		dp_perf_ring_mark(&s->ring[i]);
 	for (int i = 0; i < s->ncpus; i++)

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define NEARLY 1024u
+
 struct stretch {
 	uint64_t from, to;
 	bool samples; /* samples, or all other records */
@@ -55,6 +57,12 @@ void dp_perf_ring_news(struct dp_perf_ring *ring, uint8_t *scratch, dp_perf_each
 	const struct stretch fresh = {ring->scanned, end_of(ring), false};
 	read_stretch(ring, fresh, scratch, each, data);
 	ring->scanned = fresh.to;
+}
+
+bool dp_perf_ring_is_full(const struct dp_perf_ring *ring)
+{
+	const struct perf_event_mmap_page *page = ring->base;
+	return page && end_of(ring) - page->data_tail > ring->size - NEARLY;
 }
 
 void dp_perf_ring_samples(struct dp_perf_ring *ring, uint8_t *scratch, dp_perf_each *each, void *data)

@@ -87,7 +87,7 @@ static void check_memory(struct dp_findings *to, const struct dp_process *p)
 static void check_profile(struct dp_findings *to, const struct dp_process *p)
 {
 	struct dp_samples *s = NULL;
-	struct dp_error *err = dp_samples_open(p->pid, PROFILE_HZ, false, &s);
+	struct dp_error *err = dp_samples_open(p->pid, &(struct dp_samples_asked){.hz = PROFILE_HZ}, &s);
 	if (err)
 		dp_find_error(to, "profile", DP_HEALTH_NO, err);
 	else

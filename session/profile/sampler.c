@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/profile/sampler.h"
+#include "session/profile/sampler_internal.h"
 
 #include "base/cleanup.h"
 #include "injector/tracee/tracee.h"
@@ -102,6 +102,18 @@ static void read_names(const struct dp_sampler *s, const uint64_t *pc, size_t n,
 		dp_image_generated_at(dp_images_get(&s->images, number), dp_addr_of(dp_frame_pc(pc[i]) - (i != 0)), &name, &file);
 }
 
+size_t dp_sampler_frames(struct dp_sampler *s, const struct dp_sample *sample, uint64_t pc[DP_BACKTRACE_MAX], uint32_t *number)
+{
+	keep_up(s);
+	size_t n = walk(s, sample, pc, number);
+	read_names(s, pc, n, *number);
+	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
+		s->cut++;
+		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* marks the cut: DP_FRAMES_CUT */
+	}
+	return n;
+}
+
 static void on_sample(const struct dp_sample *sample, void *data)
 {
 	struct dp_sampler *s = data;
@@ -110,16 +122,10 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	uint32_t number;
 	if (dp_sampler_has_all(s))
 		return;
-	keep_up(s);
-	size_t n = walk(s, sample, pc, &number);
-	read_names(s, pc, n, number);
+	const size_t n = dp_sampler_frames(s, sample, pc, &number);
 	s->taken++;
-	if (n == DP_BACKTRACE_MAX || dp_sample_left()) {
-		s->cut++;
-		pc[n < DP_BACKTRACE_MAX ? n++ : n - 1] = 0; /* marks the cut: DP_FRAMES_CUT */
-	}
 	if (s->stacks) {
-		s->crowded += !dp_stacks_count(s->stacks, &(struct dp_stack_seen){pc, n, number});
+		s->crowded += !dp_stacks_count(s->stacks, &(struct dp_stack_seen){.pc = pc, .n = n, .image = number});
 		return;
 	}
 	payload[0] = (uint8_t)n;
@@ -152,15 +158,59 @@ struct dp_error *dp_sampler_look(struct dp_sampler *s)
 struct dp_error *dp_sampler_open(struct dp_sampler *s, unsigned hz)
 {
 	DP_TRY(dp_sample_walker_create(s->pid, &s->walker));
-	DP_TRY(dp_samples_open(s->pid, hz, s->starts, &s->samples));
+	if (s->off_cpu)
+		DP_TRY(dp_sampler_open_waits(s));
+	else
+		DP_TRY(dp_samples_open(s->pid, &(struct dp_samples_asked){.hz = hz, .on_exec = s->starts}, &s->samples));
 	DP_TRY(dp_images_init(&s->images));
 	dp_samples_comm(s->pid, s->comm, sizeof(s->comm));
 	return NULL;
 }
 
+struct dp_error *dp_sampler_start(struct dp_sampler *s)
+{
+	if (s->starts)
+		return NULL;
+	if (s->off_cpu) {
+		dp_waits_begin(s->waits, dp_now_ns());
+		DP_TRY(dp_samples_start(s->switches));
+	}
+	return dp_samples_start(s->samples);
+}
+
+void dp_sampler_stop(struct dp_sampler *s)
+{
+	s->end_ns = dp_now_ns();
+	dp_samples_stop(s->samples);
+	if (s->off_cpu)
+		dp_samples_stop(s->switches);
+}
+
 void dp_sampler_drain(struct dp_sampler *s)
 {
-	dp_samples_drain(s->samples, on_sample, s);
+	if (s->off_cpu)
+		dp_sampler_drain_waits(s);
+	else
+		dp_samples_drain(s->samples, on_sample, s);
+}
+
+void dp_sampler_end(struct dp_sampler *s)
+{
+	if (s->off_cpu)
+		dp_sampler_end_waits(s);
+	else
+		dp_sampler_drain(s);
+}
+
+/* A lost sample is a wait without a stack, and told as such: lost are switches. */
+void dp_sampler_stats(const struct dp_sampler *s, struct dp_samples_stats *ret)
+{
+	struct dp_samples_stats switches;
+	dp_samples_stats(s->samples, ret);
+	if (!s->off_cpu)
+		return;
+	dp_samples_stats(s->switches, &switches);
+	ret->lost = switches.lost;
 }
 
 uint64_t dp_sampler_unnamed(const struct dp_sampler *s)
@@ -172,6 +222,8 @@ void dp_sampler_fini(struct dp_sampler *s)
 {
 	dp_stacks_destroy(s->stacks);
 	dp_samples_destroy(s->samples);
+	dp_samples_destroy(s->switches);
+	dp_waits_destroy(s->waits);
 	dp_sample_walker_destroy(s->walker);
 	dp_images_fini(&s->images);
 }

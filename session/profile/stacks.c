@@ -11,7 +11,7 @@
 struct stack {
 	uint64_t *pc; /* NULL: a free slot */
 	size_t n;
-	uint64_t hash, hits;
+	uint64_t hash, hits, ns;
 	uint32_t image;
 };
 
@@ -73,12 +73,13 @@ static bool grow(struct dp_stacks *s)
 		return false;
 	for (size_t i = 0; i < s->nslots; i++) {
 		const struct stack *from = &s->slot[i];
-		const struct dp_stack_seen seen = {from->pc, from->n, from->image};
+		const struct dp_stack_seen seen = {.pc = from->pc, .n = from->n, .image = from->image};
 		if (!from->pc)
 			continue;
 		struct stack *to = place_of(&grown, from->hash, &seen);
 		if (to->pc) { /* two stacks became equal when their image was retired */
 			to->hits += from->hits;
+			to->ns += from->ns;
 			free(from->pc);
 			grown.n--;
 		} else {
@@ -106,6 +107,7 @@ bool dp_stacks_count(struct dp_stacks *s, const struct dp_stack_seen *seen)
 		s->n++;
 	}
 	at->hits++;
+	at->ns += seen->ns;
 	return true;
 }
 
@@ -128,9 +130,11 @@ uint64_t dp_stacks_unnamed(const struct dp_stacks *s)
 	return s->unnamed;
 }
 
-static int by_hits(const void *x, const void *y)
+static int by_weight(const void *x, const void *y)
 {
 	const struct dp_agg_row *a = x, *b = y;
+	if (a->cells[DP_AGG_WORD_SUM] != b->cells[DP_AGG_WORD_SUM])
+		return a->cells[DP_AGG_WORD_SUM] < b->cells[DP_AGG_WORD_SUM] ? 1 : -1;
 	if (a->hits != b->hits)
 		return a->hits < b->hits ? 1 : -1;
 	return (a->frames[0] > b->frames[0]) - (a->frames[0] < b->frames[0]);
@@ -139,10 +143,10 @@ static int by_hits(const void *x, const void *y)
 /* ---- stacks of the same functions share a row ----------------------------------------------------------------------------- */
 
 struct dp_merged_stack {
-	uint64_t *functions;       /* owned */
-	const struct stack *stack; /* the stack with most hits */
+	uint64_t *functions;            /* owned */
+	const struct stack *stack;      /* the stack with most hits */
 	const struct dp_images *images; /* of its process */
-	uint64_t hits;
+	uint64_t cells[DP_AGG_WORDS];   /* hits, and the sum of their times */
 };
 
 static int by_functions(const void *x, const void *y)
@@ -168,7 +172,7 @@ static bool collect(const struct dp_stacks_of *of, bool several, struct dp_merge
 			return false;
 		for (size_t k = 0; k < stack->n; k++)
 			functions[k] = dp_images_function(of->images, stack->image, stack->pc[k], !k, several);
-		ret[(*n)++] = (struct dp_merged_stack){functions, stack, of->images, stack->hits};
+		ret[(*n)++] = (struct dp_merged_stack){functions, stack, of->images, {stack->hits, stack->ns}};
 	}
 	return true;
 }
@@ -183,7 +187,8 @@ static size_t merge(struct dp_merged_stack *m, size_t n)
 			m[kept++] = m[i];
 			continue;
 		}
-		m[kept - 1].hits += m[i].hits;
+		for (unsigned k = DP_AGG_WORD_COUNT; k <= DP_AGG_WORD_SUM; k++)
+			m[kept - 1].cells[k] += m[i].cells[k];
 		if (m[i].stack->hits > m[kept - 1].stack->hits) {
 			m[kept - 1].stack = m[i].stack;
 			m[kept - 1].images = m[i].images;
@@ -205,8 +210,8 @@ static struct dp_agg_row row_of(const struct dp_merged_stack *m, pid_t pid)
 	        .frames = stack->pc,
 	        .nframes = (unsigned)stack->n - cut,
 	        .image = dp_images_get(m->images, stack->image),
-	        .cells = &m->hits,
-	        .hits = m->hits,
+	        .cells = m->cells,
+	        .hits = m->cells[DP_AGG_WORD_COUNT],
 	};
 }
 
@@ -226,7 +231,7 @@ struct dp_error *dp_stacks_rows(const struct dp_stacks_of *of, size_t n, pid_t p
 	ret->n = merge(ret->merged, ret->n);
 	for (size_t i = 0; i < ret->n; i++)
 		ret->row[i] = row_of(&ret->merged[i], pid);
-	qsort(ret->row, ret->n, sizeof(*ret->row), by_hits);
+	qsort(ret->row, ret->n, sizeof(*ret->row), by_weight);
 	return NULL;
 }
 

@@ -11,6 +11,7 @@ struct dp_stack_seen {
 	const uint64_t *pc;
 	size_t n;
 	uint32_t image; /* its number (images.h) */
+	uint64_t ns;    /* of a wait: its length */
 };
 /* False if there is no room for another stack. */
 bool dp_stacks_count(struct dp_stacks *s, const struct dp_stack_seen *seen);
@@ -21,8 +22,8 @@ uint64_t dp_stacks_unnamed(const struct dp_stacks *s);
 struct dp_stacks *dp_stacks_destroy(struct dp_stacks *s);
 
 /*
- * The stacks of some processes as rows, most samples first; stacks of the same functions share a row. Refers to them and their
- * images.
+ * The stacks of some processes as rows, longest time and most samples first; stacks of the same functions share a row. Refers to
+ * them and their images.
  */
 struct dp_stacks_of { /* one process */
 	const struct dp_stacks *stacks;

@@ -231,7 +231,38 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
         self.assertIn("2 child processes not sampled", r.err)
 
 
+def off_cpu_refused():
+    p = harness.tool("--profile", "off-cpu", "--no-record", "-q", "--", "/bin/true")
+    return "DP-PERF" in p.stderr
+
+
+@unittest.skipIf(off_cpu_refused(), "perf events of the kernel are refused here")
+class OffCpu(Case):
+    def test_the_stacks_that_wait_have_the_time_that_they_wait(self):
+        t = self.target("offcpu")
+        r = self.dynprobe("--pid", t.pid, "--profile", "off-cpu", "-n", 100, "--by", "backtrace")
+        self.assert_ok(r)
+        sums = {}
+        for row in r.answers:
+            for name in set(functions(row["stack"])):
+                sums[name] = sums.get(name, 0) + row["sum"]
+        self.assertGreater(sums["wait_long"], sums["wait_short"])
+        s = next(x for x in r.lines if x["type"] == "profile")
+        self.assertEqual((s["samples"], s["ended_by"]), (100, "hits"))
+        self.assertEqual(sum(row["sum"] for row in r.answers) + s["off_cpu"]["no_stack_ns"], s["off_cpu"]["ns"])
+
+
 class Refused(Case):
+    @harness.needs_root
+    def test_waits_are_refused_where_only_events_of_user_space_are_allowed(self):
+        if int(open("/proc/sys/kernel/perf_event_paranoid").read()) < 2:
+            self.skipTest("kernel.perf_event_paranoid allows events of the kernel")
+        words = [harness.DYNPROBE, "--profile", "off-cpu", "--no-record", "--", "/bin/true"]
+        p = subprocess.run([sys.executable, "-c", f"import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv({words[0]!r}, {words!r})"],
+                           capture_output=True, text=True, timeout=60, cwd="/")
+        self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
+        self.assertRegex(p.stderr, r"perf_event_paranoid=1;(.|\n)*DP-PERF")
+
     def test_what_it_does_not_go_with(self):
         t = self.target("spin")
         for words in (("--function", "foo"), ("--sink", "lttng"), ("--hist", "rax"), ("--by", "tid"), ("--dry-run",), ("-t", "regs"), ("--when", "rax == 1"),

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/run/profile.h"
+#include "cli/profile/profile_internal.h"
 
 #include "cli/run/aggregations.h"
 #include "cli/run/signals.h"
 #include "injector/tracee/tracee.h"
-#include "session/profile/sampler.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,34 +17,26 @@
 #define ROUND_MS 10
 #define WAIT_MS  1000
 
-struct sampled { /* one process */
-	struct dp_sampler s;
-	bool ended;
-};
-
-struct profile {
-	const struct dp_options *o;
-	struct dp_trace_spec shown; /* the one event class, as the outputs take it */
-	struct dp_probe probe;
-	struct dp_typed typed;
-	struct dp_sampled_command command;
-	int signal_fd;
-	struct sampled *item;
-	size_t n, failed;    /* failed: processes that are not sampled */
-	struct pollfd *wake; /* the signals, and the ends of the processes */
-	struct dp_outputs out;
-	uint64_t start_ns, end_ns;
-	const char *ended_by;
-	bool gone_on; /* the command runs on its own */
-	bool unread;  /* the reader of the output has gone */
-};
-
 static void on_event(const struct dp_event *event, void *data)
 {
 	dp_outputs_event(&((struct profile *)data)->out, event);
 }
 
 /* ---- the run ------------------------------------------------------------------------------------------------------- */
+
+static struct dp_error *add_duration(struct dp_fields *fields)
+{
+	const struct dp_field field = {
+	        .name = strdup("duration"), .type = DP_TYPE_UINT, .size = sizeof(uint64_t), .display = DP_DISPLAY_DURATION};
+	struct dp_field *grown = field.name ? realloc(fields->field, (fields->n + 1) * sizeof(field)) : NULL;
+	if (!grown) {
+		free(field.name);
+		return dp_error_nomem();
+	}
+	fields->field = grown;
+	fields->field[fields->n++] = field;
+	return NULL;
+}
 
 static struct dp_error *make_class(struct profile *p)
 {
@@ -56,7 +47,8 @@ static struct dp_error *make_class(struct profile *p)
 	p->shown.probe = &p->probe;
 	p->shown.typed = &p->typed;
 	p->shown.nprobes = 1;
-	return dp_fields_add(&p->probe.fields, "backtrace:127");
+	DP_TRY(dp_fields_add(&p->probe.fields, "backtrace:127"));
+	return p->o->off_cpu ? add_duration(&p->probe.fields) : NULL;
 }
 
 static bool wants_stacks(const struct profile *p)
@@ -83,11 +75,13 @@ static void say_what(const struct profile *p)
 {
 	if (p->o->quiet && !p->out.record_dir)
 		return;
-	fputs("dynprobe: sampling ", stderr);
+	fputs(p->o->off_cpu ? "dynprobe: watching where threads wait in " : "dynprobe: sampling ", stderr);
 	for (size_t i = 0; i < p->n; i++)
 		fprintf(stderr, "%s%d (%s)", i ? ", " : "", p->item[i].s.pid, p->item[i].s.comm);
-	fprintf(stderr, " %u times a second of CPU time%s%s; Ctrl-C ends\n", p->o->profile_hz,
-	        p->out.record_dir ? ", recording into " : "", p->out.record_dir ? p->out.record_dir : "");
+	if (!p->o->off_cpu)
+		fprintf(stderr, " %u times a second of CPU time", p->o->profile_hz);
+	fprintf(stderr, "%s%s; Ctrl-C ends\n", p->out.record_dir ? ", recording into " : "",
+	        p->out.record_dir ? p->out.record_dir : "");
 }
 
 static void close_one(struct dp_sampler *s)
@@ -121,6 +115,7 @@ static struct dp_error *open_one(struct profile *p, pid_t pid)
 		return NULL;
 	*s = (struct dp_sampler){.pid = pid,
 	                         .pid_fd = -1,
+	                         .off_cpu = p->o->off_cpu,
 	                         .starts = p->o->trace.command,
 	                         .event = p->o->trace.asked.what ? drop_event : on_event,
 	                         .data = p};
@@ -170,7 +165,7 @@ static struct dp_error *open_processes(struct profile *p)
 	char **command = p->o->trace.command;
 	const size_t most = command ? 1 : p->o->trace.npids;
 	p->item = calloc(most, sizeof(*p->item));
-	p->wake = calloc(most + 1, sizeof(*p->wake));
+	p->wake = calloc(2 * most + 1, sizeof(*p->wake));
 	if (!p->item || !p->wake)
 		return dp_error_nomem();
 	if (command)
@@ -190,23 +185,17 @@ static struct dp_error *begin(struct profile *p)
 	return p->gone_on ? dp_sampler_look(&p->item[0].s) : NULL;
 }
 
-static uint64_t taken(const struct profile *p)
-{
-	uint64_t sum = 0;
-	for (size_t i = 0; i < p->n; i++)
-		sum += p->item[i].s.taken;
-	return sum;
-}
-
 /* Notes which processes have ended. Their last samples are still to be read. */
 static void wait_round(struct profile *p)
 {
 	struct signalfd_siginfo info;
 	size_t alive = 0;
 	p->wake[0] = (struct pollfd){.fd = p->signal_fd, .events = POLLIN};
-	for (size_t i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++) {
 		p->wake[i + 1] = (struct pollfd){.fd = p->item[i].ended ? -1 : p->item[i].s.pid_fd, .events = POLLIN};
-	poll(p->wake, p->n + 1, ROUND_MS);
+		p->wake[p->n + i + 1] = (struct pollfd){.fd = dp_samples_wake_fd(p->item[i].s.samples), .events = POLLIN};
+	}
+	poll(p->wake, 2 * p->n + 1, ROUND_MS);
 	for (size_t i = 0; i < p->n; i++) {
 		p->item[i].ended |= p->wake[i + 1].revents != 0;
 		alive += !p->item[i].ended;
@@ -220,46 +209,35 @@ static void wait_round(struct profile *p)
 }
 
 /* -n is the number of all samples. */
-static void drain(struct profile *p)
+static void drain(struct profile *p, bool last)
 {
 	const uint64_t most = p->o->trace.hits;
 	for (size_t i = 0; i < p->n; i++) {
 		struct dp_sampler *s = &p->item[i].s;
-		const uint64_t others = taken(p) - s->taken;
+		const uint64_t others = dp_profile_taken(p) - s->taken;
 		if (most && others >= most)
 			continue;
 		s->most = most ? most - others : 0;
-		dp_sampler_drain(s);
+		if (last)
+			dp_sampler_end(s);
+		else
+			dp_sampler_drain(s);
 	}
-	if (most && taken(p) >= most)
+	if (most && dp_profile_taken(p) >= most)
 		p->ended_by = "hits";
-}
-
-static void sum_stats(const struct profile *p, struct dp_samples_stats *ret)
-{
-	*ret = (struct dp_samples_stats){0};
-	for (size_t i = 0; i < p->n; i++) {
-		struct dp_samples_stats one;
-		dp_samples_stats(p->item[i].s.samples, &one);
-		ret->lost += one.lost;
-		ret->throttled += one.throttled;
-		ret->foreign += one.foreign;
-		ret->children += one.children;
-		ret->user_only |= one.user_only;
-	}
 }
 
 static struct dp_error *start(struct profile *p)
 {
-	for (size_t i = 0; i < p->n && !p->o->trace.command; i++)
-		DP_TRY(dp_samples_start(p->item[i].s.samples));
+	for (size_t i = 0; i < p->n; i++)
+		DP_TRY(dp_sampler_start(&p->item[i].s));
 	return NULL;
 }
 
 static void stop(struct profile *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		dp_samples_stop(p->item[i].s.samples);
+		dp_sampler_stop(&p->item[i].s);
 }
 
 static struct dp_error *loop(struct profile *p)
@@ -268,7 +246,7 @@ static struct dp_error *loop(struct profile *p)
 	DP_TRY(start(p));
 	while (!p->ended_by) {
 		wait_round(p);
-		drain(p);
+		drain(p, false);
 		DP_TRY(dp_outputs_flush(&p->out, 0));
 		if (!p->ended_by && dp_outputs_full(&p->out))
 			p->ended_by = "record size";
@@ -276,62 +254,14 @@ static struct dp_error *loop(struct profile *p)
 	stop(p);
 	p->end_ns = dp_now_ns();
 	const char *why = p->ended_by;
-	drain(p);
+	drain(p, true);
 	p->ended_by = why;
 	struct dp_samples_stats stats;
-	sum_stats(p, &stats);
+	dp_profile_stats(p, &stats);
 	return dp_outputs_flush(&p->out, stats.lost);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
-
-static void report_json(const struct profile *p, const struct dp_sampler *sampler, double seconds)
-{
-	struct dp_samples_stats s;
-	dp_samples_stats(sampler->samples, &s);
-	fprintf(p->out.file,
-	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":%llu,"
-	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"stale\":%llu,\"unnamed\":%llu,"
-	        "\"children\":%llu,\"user_only\":%s,\"ended_by\":\"%s\"}\n",
-	        sampler->pid, p->o->profile_hz, seconds, (unsigned long long)sampler->taken, (unsigned long long)s.lost,
-	        (unsigned long long)s.throttled, (unsigned long long)s.foreign, (unsigned long long)sampler->cut,
-	        (unsigned long long)sampler->crowded, (unsigned long long)sampler->stale,
-	        (unsigned long long)dp_sampler_unnamed(sampler), (unsigned long long)s.children, s.user_only ? "true" : "false",
-	        p->ended_by);
-}
-
-static void put_count(uint64_t n, const char *what)
-{
-	if (n)
-		fprintf(stderr, ", %llu %s", (unsigned long long)n, what);
-}
-
-static void report_text(const struct profile *p, double seconds)
-{
-	struct dp_samples_stats s;
-	struct dp_sampler all = {0};
-	uint64_t unnamed = 0;
-	sum_stats(p, &s);
-	for (size_t i = 0; i < p->n; i++) {
-		all.cut += p->item[i].s.cut;
-		all.crowded += p->item[i].s.crowded;
-		all.stale += p->item[i].s.stale;
-		unnamed += dp_sampler_unnamed(&p->item[i].s);
-	}
-	fprintf(stderr, "dynprobe: %llu samples", (unsigned long long)taken(p));
-	if (p->n > 1)
-		fprintf(stderr, " of %zu processes", p->n);
-	fprintf(stderr, " in %.3f s", seconds);
-	put_count(s.lost, "lost (the rings were full)");
-	put_count(s.throttled, "times throttled by the kernel");
-	put_count(s.foreign, "without a 64-bit context");
-	put_count(all.cut, "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
-	put_count(all.crowded, "not counted (too many different stacks)");
-	put_count(all.stale, "of code mapped since the last look (names may be outdated)");
-	put_count(unnamed, "without names (their code was gone)");
-	put_count(s.children, "child processes not sampled");
-	fprintf(stderr, "; %s%s\n", p->ended_by, s.user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
-}
 
 static struct dp_error *print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
 {
@@ -368,18 +298,22 @@ static struct dp_error *show_stacks(const struct profile *p, double seconds)
 static struct dp_error *show_pids(const struct profile *p, double seconds)
 {
 	dp_auto_free struct dp_agg_row *row = calloc(p->n, sizeof(*row));
-	for (size_t i = 0; row && i < p->n; i++) {
+	dp_auto_free uint64_t *cells = calloc(p->n, DP_AGG_WORDS * sizeof(*cells));
+	for (size_t i = 0; row && cells && i < p->n; i++) {
+		uint64_t *cell = cells + i * DP_AGG_WORDS;
 		const struct dp_sampler *s = &p->item[i].s;
+		cell[DP_AGG_WORD_COUNT] = s->taken;
+		cell[DP_AGG_WORD_SUM] = s->times.ns;
 		row[i] = (struct dp_agg_row){.name = "profile",
 		                             .pid = s->pid,
 		                             .keyed = true,
 		                             .key = (uint64_t)s->pid,
-		                             .cells = &s->taken,
+		                             .cells = cell,
 		                             .hits = s->taken};
 	}
-	if (!row)
+	if (!row || !cells)
 		return dp_error_nomem();
-	dp_aggs_sort(row, p->n, DP_RANK_HITS);
+	dp_aggs_sort(row, p->n, p->o->off_cpu ? DP_RANK_SUM : DP_RANK_HITS);
 	return print_rows(p, seconds, row, p->n);
 }
 
@@ -409,13 +343,13 @@ static struct dp_error *end(struct profile *p)
 	DP_TRY(unless_unread(p, dp_outputs_end(&p->out)));
 	DP_TRY(show_table(p, seconds));
 	for (size_t i = 0; i < p->n && p->o->format == DP_FORMAT_JSON; i++)
-		report_json(p, &p->item[i].s, seconds);
+		dp_profile_report_json(p, &p->item[i].s, seconds);
 	struct dp_error *err = p->unread             ? NULL
 	                       : fflush(p->out.file) ? dp_error_sys(DP_TAG_OUTPUT, "writing the samples")
 	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "some samples could not be written")
 	                                             : NULL;
 	err = unless_unread(p, err);
-	report_text(p, seconds);
+	dp_profile_report(p, seconds);
 	return err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* --profile HZ: where the threads of a process spend their CPU time, by samples of their stacks. */
-#ifndef DP_CLI_RUN_PROFILE_H
-#define DP_CLI_RUN_PROFILE_H
+#ifndef DP_CLI_PROFILE_PROFILE_H
+#define DP_CLI_PROFILE_PROFILE_H
 
 #include "cli/options/options.h"
 
