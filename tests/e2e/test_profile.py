@@ -240,7 +240,7 @@ def off_cpu_refused():
 class OffCpu(Case):
     def test_the_stacks_that_wait_have_the_time_that_they_wait(self):
         t = self.target("offcpu")
-        r = self.dynprobe("--pid", t.pid, "--profile", "off-cpu", "-n", 300, "--by", "backtrace")
+        r = self.dynprobe("--pid", t.pid, "--profile", "off-cpu", "-d", 2, "--by", "backtrace")
         self.assert_ok(r)
         sums = {}
         for row in r.answers:
@@ -249,7 +249,7 @@ class OffCpu(Case):
         self.assertGreater(sums["wait_long"], sums["wait_short"])
         self.assertGreater(sums["wait_long"], 10_000_000, "one call waits twice as long at least")
         s = next(x for x in r.lines if x["type"] == "profile")
-        self.assertEqual((s["samples"], s["ended_by"]), (300, "hits"))
+        self.assertEqual(s["ended_by"], "duration")
         self.assertEqual(sum(row["sum"] for row in r.answers) + s["off_cpu"]["no_stack_ns"], s["off_cpu"]["ns"])
 
 
