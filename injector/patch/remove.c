@@ -394,20 +394,10 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 	return dp_error_destroy(err);
 }
 
-static bool has_no_memory(struct dp_target *t)
-{
-	char *maps = NULL;
-	struct dp_error *err = dp_process_maps(&t->process, &maps);
-	const bool none = err || !*maps;
-	dp_error_destroy(err);
-	free(maps);
-	return none;
-}
-
 /* A process that ends meanwhile takes its probes with it: nothing is left. */
 static void forget_what_went(struct dp_target *t, struct dp_remove_report *report)
 {
-	if ((!report->left_sites && !report->left_bytes) || (!t->gone && !has_no_memory(t)))
+	if ((!report->left_sites && !report->left_bytes) || (!t->gone && !dp_process_has_no_memory(&t->process)))
 		return;
 	report->left_sites = report->left_bytes = 0;
 	report->why[0] = '\0';

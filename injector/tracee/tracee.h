@@ -64,6 +64,8 @@ struct dp_error *dp_process_check(pid_t pid, bool allow_seccomp, struct dp_proce
 struct dp_error *dp_process_check_to_read(pid_t pid, bool allow_seccomp, struct dp_process *ret) DP_MUST_CHECK;
 /* The whole text of /proc/PID/task/TID/maps, malloc'ed. */
 struct dp_error *dp_process_maps(const struct dp_process *p, char **ret) DP_MUST_CHECK;
+/* Has it given up its memory, as a process that is ending does? */
+bool dp_process_has_no_memory(const struct dp_process *p);
 /* Field 22 of /proc/PID/stat; 0 if there is no such process. */
 uint64_t dp_process_start_time(pid_t pid);
 /* CLOCK_MONOTONIC in ns. */

@@ -259,7 +259,10 @@ static struct dp_error *choose_once(const struct dp_process *p, uint64_t limit_n
 	struct dp_error *err =
 	        tids.n ? choose(p, &tids, limit_ns, ret) : dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 	free(tids.tid);
-	return err;
+	if (!err || err->tag != DP_TAG_NO_THREAD || !dp_process_has_no_memory(p))
+		return err;
+	dp_error_destroy(err); /* its threads are on their way out */
+	return dp_error(DP_TAG_GONE, "process %d (%s) ended", p->pid, p->comm);
 }
 
 struct dp_error *dp_choose_running(const struct dp_process *p, uint64_t limit_ns, struct dp_held *ret)

@@ -87,6 +87,16 @@ struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
 	return dp_error(DP_TAG_CHANGED, "cannot read the memory map of process %d: it changes too fast", p->pid);
 }
 
+bool dp_process_has_no_memory(const struct dp_process *p)
+{
+	char *maps = NULL;
+	struct dp_error *err = dp_process_maps(p, &maps);
+	const bool none = err || !*maps;
+	dp_error_destroy(err);
+	free(maps);
+	return none;
+}
+
 /* Finds the thread group's leader and its ids, from any of its threads' ids. */
 static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 {
