@@ -136,7 +136,7 @@ bool dp_asked_has_key(const struct dp_asked *a, enum dp_key_kind kind)
 
 bool dp_asked_tuples(const struct dp_asked *a)
 {
-	return a->nkeys > 1 || dp_asked_is_by(a, DP_KEY_CALLER);
+	return a->nkeys > 1 || dp_asked_is_by(a, DP_KEY_CALLER) || dp_asked_is_by(a, DP_KEY_TEXT);
 }
 
 bool dp_asked_mentions(const struct dp_asked *a, const char *word)

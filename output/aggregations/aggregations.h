@@ -44,6 +44,7 @@ enum dp_key_kind {
 	DP_KEY_PID,    /* this and the next two: of the process */
 	DP_KEY_COMM,
 	DP_KEY_EXE,
+	DP_KEY_TEXT, /* a string of recorded events */
 };
 #define DP_KEYS_MOST DP_AGG_KEYS
 struct dp_key_asked {

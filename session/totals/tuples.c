@@ -143,6 +143,7 @@ static struct dp_key_shown show(const struct dp_tuples *t, const struct dp_key_a
 	case DP_KEY_CALLER:
 	case DP_KEY_COMM:
 	case DP_KEY_EXE:
+	case DP_KEY_TEXT:
 		return (struct dp_key_shown){.word = dp_tuples_word_get(t, part)};
 	case DP_KEY_PID:
 		return (struct dp_key_shown){.number = (int32_t)part};

@@ -38,11 +38,18 @@ void dp_view_values_fini(struct dp_view_values *v)
 
 /* ---- compiling ------------------------------------------------------------------------------------------------------------- */
 
-static struct dp_error *compile(const struct dp_fields *fields, const char *text, bool condition, struct dp_expr **ret)
+struct asked {
+	const char *text;
+	enum dp_view_use use;
+};
+
+static struct dp_error *compile(const struct dp_fields *fields, const struct asked *a, struct dp_expr **ret, bool *is_string)
 {
 	struct dp_scope *scope = NULL;
 	DP_TRY(dp_scope_recorded(fields, &scope));
-	struct dp_error *err = condition ? dp_scope_condition(scope, text, ret) : dp_scope_expr(scope, text, ret);
+	struct dp_error *err = a->use == DP_VIEW_KEY         ? dp_scope_key(scope, a->text, ret, is_string)
+	                       : a->use == DP_VIEW_CONDITION ? dp_scope_condition(scope, a->text, ret)
+	                                                     : dp_scope_expr(scope, a->text, ret);
 	dp_scope_destroy(scope);
 	return err;
 }
@@ -52,20 +59,24 @@ static bool is_lack(const struct dp_error *err)
 	return err->tag == DP_TAG_NO_VARIABLE || err->tag == DP_TAG_NO_VALUE;
 }
 
-struct dp_error *dp_view_expr_create(const struct dp_view_source *of, const char *text, bool condition, struct dp_view_expr *ret,
-                                     size_t *missing)
+struct dp_error *dp_view_expr_create(const struct dp_view_source *of, const char *text, enum dp_view_use use,
+                                     struct dp_view_expr *ret, size_t *missing)
 {
+	const struct asked asked = {text, use};
 	struct dp_error *first = NULL, *err = NULL;
 	size_t compiled = 0;
-	struct dp_view_expr e = {calloc(of->n + 1, sizeof(*e.expr)), of->n};
+	size_t strings = 0;
+	struct dp_view_expr e = {calloc(of->n + 1, sizeof(*e.expr)), of->n, false};
 	*missing = SIZE_MAX;
 	if (!e.expr)
 		return dp_error_nomem();
 	for (size_t i = 0; i < of->n && !err; i++) {
 		if (of->class[i].joined)
 			continue;
-		err = compile(of->class[i].fields, text, condition, &e.expr[i]);
+		bool is_string = false;
+		err = compile(of->class[i].fields, &asked, &e.expr[i], &is_string);
 		compiled += !err;
+		strings += !err && is_string;
 		if (!err || !is_lack(err))
 			continue;
 		*missing = *missing == SIZE_MAX ? i : *missing;
@@ -77,6 +88,10 @@ struct dp_error *dp_view_expr_create(const struct dp_view_source *of, const char
 	}
 	if (!err && !compiled)
 		err = dp_take(first, NULL);
+	if (!err && strings && strings != compiled)
+		err = dp_error(DP_TAG_SYNTAX, "'%s' is a string in some events and a number in others: ask for one --probe",
+		               text);
+	e.is_string = strings;
 	dp_error_destroy(first);
 	if (err)
 		dp_view_expr_fini(&e);
@@ -150,4 +165,17 @@ bool dp_view_eval(const struct dp_view_expr *e, const struct dp_view_values *val
 		return false;
 	*ret = (int64_t)v;
 	return true;
+}
+
+const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_values *values)
+{
+	int64_t object = 0;
+	if (!dp_view_eval(e, values, &object))
+		return NULL;
+	const uint64_t i = ((uint64_t)object >> 32) - 1;
+	if (i == values->n)
+		return values->class->name;
+	if (i > values->n)
+		return NULL;
+	return values->value[i].unreadable ? "<unreadable>" : (const char *)values->value[i].bytes;
 }

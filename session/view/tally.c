@@ -23,7 +23,7 @@ struct tallied_stack { /* the first backtrace with these names, for runs of one 
 };
 
 struct dp_tally {
-	const struct dp_asked *asked;
+	const struct dp_asked *asked; /* &like.asked */
 	struct dp_view_source of;
 	struct dp_trace_spec like; /* with the classes as probes, for what takes a trace's */
 	struct dp_view_expr value[DP_AGG_PARTS_MOST], by[DP_KEYS_MOST];
@@ -57,10 +57,11 @@ static struct dp_error *check_by(const struct dp_tally *t)
 	                caller ? "caller" : "backtrace");
 }
 
-static struct dp_error *compile_one(struct dp_tally *t, const char *text, struct dp_view_expr *ret, size_t *missing)
+static struct dp_error *compile_one(struct dp_tally *t, const char *text, enum dp_view_use use, struct dp_view_expr *ret,
+                                    size_t *missing)
 {
 	size_t also;
-	DP_TRY(dp_view_expr_create(&t->of, text, false, ret, &also));
+	DP_TRY(dp_view_expr_create(&t->of, text, use, ret, &also));
 	*missing = *missing < also ? *missing : also;
 	return NULL;
 }
@@ -71,10 +72,14 @@ static struct dp_error *compile(struct dp_tally *t, size_t *missing)
 	*missing = SIZE_MAX;
 	for (size_t i = 0; i < a->nparts; i++)
 		if (a->part[i].value)
-			DP_TRY(compile_one(t, a->part[i].value, &t->value[i], missing));
+			DP_TRY(compile_one(t, a->part[i].value, DP_VIEW_VALUE, &t->value[i], missing));
 	for (size_t i = 0; i < a->nkeys; i++)
-		if (a->key[i].kind == DP_KEY_VALUE)
-			DP_TRY(compile_one(t, a->key[i].text, &t->by[i], missing));
+		if (a->key[i].kind == DP_KEY_VALUE) {
+			DP_TRY(compile_one(t, a->key[i].text, DP_VIEW_KEY, &t->by[i], missing));
+			if (t->by[i].is_string)
+				t->like.asked.key[i].kind = DP_KEY_TEXT;
+		}
+	t->several = dp_asked_tuples(t->asked);
 	return check_by(t);
 }
 
@@ -89,7 +94,6 @@ static struct dp_error *allocate(struct dp_tally *t)
 	t->like.probe = calloc(t->of.n + 1, sizeof(*t->like.probe));
 	t->rows = dp_ended_rows_create(t->want.words, ROWS_MOST);
 	t->names = t->stacks ? dp_frame_names_create() : NULL;
-	t->several = dp_asked_tuples(t->asked);
 	t->tuples = dp_tuples_create(t->asked->nkeys);
 	if (!t->like.probe || !t->rows || (t->stacks && !t->names) || !t->tuples)
 		return dp_error_nomem();
@@ -109,9 +113,9 @@ struct dp_error *dp_tally_create(const struct dp_asked *asked, const struct dp_v
 	struct dp_tally *t = calloc(1, sizeof(*t));
 	if (!t)
 		return dp_error_nomem();
-	t->asked = asked;
 	t->of = *of;
 	t->like.asked = *asked;
+	t->asked = &t->like.asked;
 	t->group = dp_aggs_grouped(&t->like);
 	t->stacks = dp_asked_is_by(asked, DP_KEY_STACK);
 	dp_aggs_cells(asked, &t->want);
@@ -210,6 +214,10 @@ static bool part_of(struct dp_tally *t, size_t i, const struct dp_view_values *v
 		return true;
 	case DP_KEY_COMM:
 		return (*ret = dp_tuples_word(t->tuples, v->event->comm ? v->event->comm : ""));
+	case DP_KEY_TEXT: {
+		const char *text = dp_view_text(&t->by[i], v);
+		return text && (*ret = dp_tuples_word(t->tuples, text));
+	}
 	case DP_KEY_VALUE:
 		return dp_view_eval(&t->by[i], v, (int64_t *)ret);
 	default:

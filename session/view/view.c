@@ -78,7 +78,7 @@ struct dp_error *dp_view_begin(struct dp_trace_view *v, const struct dp_view_ask
 	v->of = (struct dp_view_source){*class, *n};
 	dp_clock_set_offset(dp_merged_clock_offset(v->traces));
 	if (asked->when)
-		DP_TRY(dp_view_expr_create(&v->of, asked->when, true, &v->when, &missing));
+		DP_TRY(dp_view_expr_create(&v->of, asked->when, DP_VIEW_CONDITION, &v->when, &missing));
 	v->filtered = asked->when;
 	if (asked->aggregation)
 		DP_TRY(dp_tally_create(asked->aggregation, &v->of, &v->tally, &uncounted));

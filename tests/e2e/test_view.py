@@ -190,6 +190,21 @@ class Wanted(WithProgram):
                 self.assertEqual(untimed(self.view("all", "--when", condition).stdout), untimed(live))
                 self.assertNotEqual(live, "")
 
+    def test_equal_strings_are_one_key(self):
+        """Their addresses differ, and an address may have held several strings."""
+        self.record("t", "--function", "work", "-t", "s", "-t", "i", "-t", "r->name", threads=1)
+        rows = {r["key"]: r["hits"] for r in harness.objects(self.view("t", "-f", "json", "--count", "--by", "str(s)").stdout)}
+        long = 'gamma "quoted" and longer than the others'
+        self.assertEqual(rows, {"alpha": 100, "beta\n": 100, long: 100})
+        rows = {r["key"]: (r["hits"], r["sum"]) for r in harness.objects(self.view("t", "-f", "json", "--sum", "i", "--by", "r->name").stdout)}
+        want = {k: [i for i in range(300) if i % 5 and i % 3 == n] for n, k in enumerate(("alpha", "beta\n", long))}
+        want["<unreadable>"] = range(0, 300, 5)
+        self.assertEqual(rows, {k: (len(v), sum(v)) for k, v in want.items()})
+        rows = {tuple(r["keys"].values()): r["hits"] for r in harness.objects(self.view("t", "-f", "json", "--count", "--by", "s, i % 2").stdout)}
+        self.assertEqual(rows, {(k, n): 50 for k in ("alpha", "beta\n", long) for n in (0, 1)})
+        self.assertIn("100 work  beta\\n\n", self.view("t", "--count", "--by", "s").stdout)
+        self.assertIn("[DP-SYNTAX]", self.view("t", "--sum", "s", status=harness.OWN_FAILURE).stderr)
+
     def test_facts_and_fields_by_name(self):
         self.record("t", "--function", "work", "-t", "i", "-t", "reg:rsi", "--return", "outer", "-t", "retval", threads=1)
         for condition, count in (('probe == "work"', 300), ("$rsi == i && i < 10", 10), ("rsi >= 290", 10), ("retval < 0", 2), ('comm == "prog" && pid == tid', 0),

@@ -22,13 +22,25 @@ static struct dp_error *lower_integer(struct dp_scope *s, const char *text, stru
 	return NULL;
 }
 
+/* The value of a string is its address. */
+struct dp_error *dp_scope_key(struct dp_scope *scope, const char *text, struct dp_expr **ret, bool *is_string)
+{
+	struct dp_operand o = {0};
+	DP_TRY(lower_integer(scope, text, &o));
+	*is_string = o.is_str;
+	if (!o.is_str)
+		return dp_scope_expr(scope, text, ret);
+	return dp_build_finish(o.value, ret);
+}
+
 static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is_condition, struct dp_expr **ret)
 {
 	struct dp_operand o = {0};
 	DP_TRY(lower_integer(s, text, &o));
 	if (!is_condition && o.is_str) /* its value is the address: equal strings would differ */
 		return dp_lex_error(text, 0,
-		                    "this is a string, and aggregations take numbers: show it with -t, and count the events");
+		                    "this is a string, and a run counts numbers only: record it (-t, --record DIR), then "
+		                    "dynprobe view DIR --count --by counts equal strings");
 	if (is_condition)
 		o = dp_lower_truth(s, o);
 	else if (o.type->kind == DP_CTYPE_FLOAT)

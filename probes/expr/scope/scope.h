@@ -45,6 +45,8 @@ struct dp_scope *dp_scope_destroy(struct dp_scope *scope);
  * registers and numbers. DP_TAG_NO_VARIABLE, NO_VALUE (optimized out), NO_DEBUG_INFO, SYNTAX.
  */
 struct dp_error *dp_scope_expr(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+/* The same for a key of recorded events, which may be a string: then it is the string's address, DP_RECORDED_FIELD(i). */
+struct dp_error *dp_scope_key(struct dp_scope *scope, const char *text, struct dp_expr **ret, bool *is_string) DP_MUST_CHECK;
 /* The same for a condition: a floating-point number is true unless it is 0. */
 struct dp_error *dp_scope_condition(struct dp_scope *scope, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
 /*
