@@ -257,25 +257,14 @@ static void close_there(struct job *j, int64_t fd)
 	dp_error_destroy(err);
 }
 
-/* After an error the results are not known: which pages are there? */
-static void find_mapped(struct job *j)
-{
-	for (size_t i = 0; i < j->nruns; i++) {
-		const uint64_t at = j->run[i].start;
-		j->run[i].there = dp_replace_maps(j->s->t, &j->span, base_of(j, at), offset_of(j, at));
-	}
-}
-
 static struct dp_error *map_runs(struct job *j)
 {
 	struct dp_step step[RUNS_MOST + 1];
 	const size_t n = write_steps(j, step);
 	int64_t fd = -1;
 	struct dp_error *err = dp_job_open(j, step, n, &fd);
-	if (err) {
-		find_mapped(j);
+	if (err)
 		return err;
-	}
 	for (size_t i = 0; !err && i < j->nruns; i++)
 		err = take_mapped(j, i, &step[i]);
 	if (!step[n - 1].made)
@@ -362,6 +351,12 @@ static struct dp_error *look_again(struct job *j, const struct page_run *r)
 	return same ? NULL : dp_job_changed(j);
 }
 
+/* Where a call's result was lost, the mappings tell: only ours is of that file at `base`, which was free. */
+static bool is_there(const struct job *j, const struct page_run *r)
+{
+	return r->there || dp_replace_maps(j->s->t, &j->span, base_of(j, r->start), offset_of(j, r->start));
+}
+
 /* Unmaps pages that were not moved, then clears the note. */
 static struct dp_error *tidy(struct job *j, struct dp_error *err)
 {
@@ -369,7 +364,7 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 	int64_t ignored;
 	for (size_t i = 0; !failed && i < j->nruns; i++) {
 		struct page_run *r = &j->run[i];
-		if (!r->there)
+		if (!is_there(j, r))
 			continue;
 		failed = dp_job_take_thread(j);
 		if (!failed)
