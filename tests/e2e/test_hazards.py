@@ -70,6 +70,18 @@ class Hazards(Case):
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
 
+    def test_new_text_that_was_not_used_goes(self):
+        """Between making new text and moving it the only thread may enter a timed call, in which it cannot be borrowed."""
+        targets = [self.target("odd", "polling") for _ in range(12)]
+        before = [State(t.pid) for t in targets]
+        for _ in range(3):  # all at once, so that threads and tools wait for a processor
+            tools = [self.start("--pid", t.pid, "--function", "crossing", "-d", "0.1", "-q") for t in targets]
+            for p in tools:
+                self.assert_ok(self.finish(p, None))
+        for t, state in zip(targets, before):
+            self.assert_clean(t.pid, state)
+            self.assert_result_ok(t)
+
     def test_jump_across_a_page_boundary(self):
         """A jump across two pages cannot be written at once: both pages are replaced together."""
         t = self.target("odd", "polling")
@@ -111,7 +123,7 @@ class Hazards(Case):
         t = self.target("spin")
         for _ in range(10 if harness.FULL else 4):
             both = [self.start("--pid", t.pid, "--function", "foo", "-d", "0.1") for _ in range(2)]
-            status = [self.finish(p, sig=0).status for p in both]
+            status = [self.finish(p, None).status for p in both]
             self.assertIn(0, status)
             self.assertTrue(set(status) <= {0, harness.OWN_FAILURE}, status)
         self.assert_clean(t.pid)

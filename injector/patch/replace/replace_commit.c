@@ -374,6 +374,10 @@ static struct dp_error *tidy(struct job *j, struct dp_error *err)
 	if (!failed && !j->unsure) /* else the next tool finds it, and cleans up when that thread has finished */
 		dp_replace_clear_note(j->s->t, j->s->in);
 	err = dp_job_give_thread(j, err);
+	if (failed && !j->f) { /* the thread may be in a timed call by now: with all threads held it can be borrowed */
+		dp_error_destroy(failed);
+		failed = dp_replace_sweep(j->s->t, j->s->in);
+	}
 	if (!err)
 		return failed;
 	dp_error_destroy(failed);
