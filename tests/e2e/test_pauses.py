@@ -47,7 +47,10 @@ class Pauses(Case):
         t = self.target("thousands", 20, 50)
         before = harness.State(t.pid)
         r = self.attach(t, "--probe", "f12345", "--tactic", "trap", "--max-pause", "1us", "-d", "0.1")
-        self.assertRegex(r.err, r"--max-pause: 0.001 ms at a time.*\[DP-(TRAP-UNSAFE|UNSTOPPABLE)\]", str(r))
+        if r.status == 0:  # the tool lost its processor when it had asked them to stop, and found that all had: the report must say how long
+            self.assertGreater(r.summary["pause_attach_ns"], 1000, str(r))
+        else:
+            self.assertRegex(r.err, r"--max-pause: 0.001 ms at a time.*\[DP-(TRAP-UNSAFE|UNSTOPPABLE)\]", str(r))
         self.assert_clean(t.pid, before)
         self.assert_ok(self.attach(t, "--probe", "f12345", "--max-pause", "1us", "-d", "0.1"))
         self.assert_clean(t.pid, before)
