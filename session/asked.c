@@ -139,6 +139,19 @@ bool dp_asked_tuples(const struct dp_asked *a)
 	return a->nkeys > 1 || dp_asked_is_by(a, DP_KEY_CALLER) || dp_asked_is_by(a, DP_KEY_TEXT);
 }
 
+struct dp_aggs_shown dp_asked_shown(const struct dp_asked *a)
+{
+	return (struct dp_aggs_shown){
+	        .part = a->part,
+	        .nparts = a->nparts,
+	        .by = a->by,
+	        .key = a->key,
+	        .nkeys = a->nkeys,
+	        .rate = a->rate,
+	        .top = a->top,
+	};
+}
+
 bool dp_asked_mentions(const struct dp_asked *a, const char *word)
 {
 	bool does = a->by && strstr(a->by, word);

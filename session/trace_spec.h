@@ -75,6 +75,8 @@ bool dp_asked_is_by(const struct dp_asked *a, enum dp_key_kind kind);
 bool dp_asked_has_key(const struct dp_asked *a, enum dp_key_kind kind);
 /* Are the rows' keys several values, or a caller? */
 bool dp_asked_tuples(const struct dp_asked *a);
+/* How its rows are shown; the caller adds these. */
+struct dp_aggs_shown dp_asked_shown(const struct dp_asked *a);
 /* Do the texts of values and keys contain the word? */
 bool dp_asked_mentions(const struct dp_asked *a, const char *word);
 

@@ -265,18 +265,11 @@ static struct dp_error *loop(struct profile *p)
 
 static struct dp_error *print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
 {
-	const struct dp_asked *a = &p->o->trace.asked;
-	const struct dp_aggs_shown shown = {.part = a->part,
-	                                    .nparts = a->nparts,
-	                                    .by = a->by,
-	                                    .key = a->key,
-	                                    .nkeys = a->nkeys,
-	                                    .rate = a->rate,
-	                                    .top = a->top,
-	                                    .seconds = seconds,
-	                                    .sources = p->out.sources,
-	                                    .row = row,
-	                                    .n = n};
+	struct dp_aggs_shown shown = dp_asked_shown(&p->o->trace.asked);
+	shown.seconds = seconds;
+	shown.sources = p->out.sources;
+	shown.row = row;
+	shown.n = n;
 	dp_aggs_print(p->o, &shown, p->out.file);
 	return dp_aggs_flame(p->o, &shown, "samples");
 }

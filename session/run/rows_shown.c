@@ -128,19 +128,11 @@ bool dp_rows_shown(struct dp_run *run, bool delta, struct dp_aggs_shown *ret)
 	if (!make_rows(run, a, delta, &n))
 		return false;
 	dp_aggs_sort(a->shown, n, asked->rank);
-	*ret = (struct dp_aggs_shown){
-	        .part = asked->part,
-	        .nparts = asked->nparts,
-	        .by = asked->by,
-	        .key = asked->key,
-	        .nkeys = asked->nkeys,
-	        .pids = run->nsessions > 1 && a->want.stack && !a->names && !a->tuples,
-	        .delta = delta,
-	        .rate = asked->rate,
-	        .top = asked->top,
-	        .seconds = (double)(now - since) / 1e9,
-	        .row = a->shown,
-	        .n = n,
-	};
+	*ret = dp_asked_shown(asked);
+	ret->pids = run->nsessions > 1 && a->want.stack && !a->names && !a->tuples;
+	ret->delta = delta;
+	ret->seconds = (double)(now - since) / 1e9;
+	ret->row = a->shown;
+	ret->n = n;
 	return true;
 }

@@ -475,17 +475,9 @@ bool dp_tally_shown(struct dp_tally *t, double seconds, struct dp_aggs_shown *re
 	if (!make_rows(t, &n))
 		return false;
 	dp_aggs_sort(t->shown, n, a->rank);
-	*ret = (struct dp_aggs_shown){
-	        .part = a->part,
-	        .nparts = a->nparts,
-	        .by = a->by,
-	        .key = a->key,
-	        .nkeys = a->nkeys,
-	        .rate = a->rate,
-	        .top = a->top,
-	        .seconds = seconds,
-	        .row = t->shown,
-	        .n = n,
-	};
+	*ret = dp_asked_shown(a);
+	ret->seconds = seconds;
+	ret->row = t->shown;
+	ret->n = n;
 	return true;
 }
