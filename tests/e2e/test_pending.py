@@ -202,8 +202,9 @@ class Pending(harness.Case):
         self.ask(t, "OPENED", 2)
         self.await_events(p, "plugin_work", 3)
         r = self.finish(p)
-        self.assertIn("resumed before dynprobe had inspected it", r.err)
-        self.assertEqual(len(self.constructed(r)), 1, str(r))
+        late = r.err.count("resumed before dynprobe had inspected it")
+        self.assertIn(late, (1, 2), str(r))  # of two loads, the first; on a busy machine the other too
+        self.assertEqual(len(self.constructed(r)), 2 - late, str(r))
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
