@@ -62,10 +62,13 @@ static bool lives(pid_t pid)
  */
 static bool take_lock(int fd, pid_t *holder)
 {
-	const uint64_t until = dp_now_ns() + ENDING_NS, unknown = dp_now_ns() + UNKNOWN_NS;
+	const uint64_t until = dp_now_ns() + ENDING_NS;
+	uint64_t unknown = dp_now_ns() + UNKNOWN_NS;
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		const uint64_t now = dp_now_ns();
 		*holder = lock_holder(fd);
+		if (*holder > 0) /* /proc/locks may lack a lock once, while others come and go */
+			unknown = now + UNKNOWN_NS;
 		if (now >= until || (*holder > 0 ? lives(*holder) : now >= unknown))
 			return false;
 		nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
