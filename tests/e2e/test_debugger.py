@@ -93,8 +93,12 @@ class Debugger(Case):
         return seen
 
     def test_every_instruction_of_stubs(self):
-        seen = self.hold(700, *PROBES, "-t", "reg:rdi", "-t", "reg:rsp")
-        self.assertGreater(len({ours[-1] for ours in seen}), 4)
+        sites = set()  # a tool without a processor drains no events: then the functions that stubs call take most of the steps
+        for _ in range(8):
+            sites |= {ours[-1] for ours in self.hold(700, *PROBES, "-t", "reg:rdi", "-t", "reg:rsp")}
+            if len(sites) > 4:
+                break
+        self.assertGreater(len(sites), 4)
 
     def test_stubs_with_conditions(self):
         self.hold(300, *PROBES, "-t", "reg:rdi", "--when", "(rdi & 3) == 1 && rax != 5")
