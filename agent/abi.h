@@ -77,7 +77,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_ABI_VERSION 8u
+#define DP_ABI_VERSION 9u
 #define DP_MAGIC UINT64_C(0x65626f7270796e64)    /* "dynprobe", first word of struct dp_control */
 #define DP_LIVE UINT64_C(0x6576696c62707964)     /* first word of struct dp_agent; 0 in a fork child */
 #define DP_JOINED UINT64_C(0x6e696f6a62707964)   /* in a fork child that records: `process` is its number */
@@ -455,11 +455,12 @@ enum dp_count { /* where a string ends, besides at a NUL */
 	DP_COUNT_NONE,
 	DP_COUNT_SIGNED, /* after a number of bytes; a negative one is 0 */
 	DP_COUNT_UNSIGNED,
+	DP_COUNT_ARRAY, /* as NONE, but no pointer leads to it: at address 0 it is unreadable, not NULL */
 };
 /* So many bytes, at most `limit`. */
 static inline uint64_t dp_counted(enum dp_count kind, uint64_t n, uint64_t limit)
 {
-	if (kind == DP_COUNT_NONE)
+	if (kind == DP_COUNT_NONE || kind == DP_COUNT_ARRAY)
 		return limit;
 	if (kind == DP_COUNT_SIGNED && (int64_t)n < 0)
 		return 0;
@@ -468,13 +469,15 @@ static inline uint64_t dp_counted(enum dp_count kind, uint64_t n, uint64_t limit
 
 /*
  * A payload with fields that may be unreadable starts with one uint64_t: bit i = field i (in field-table order) could not be read
- * and contains zeroes (a string: ""). Payloads without such fields have no mask.
+ * and contains zeroes (a string: ""). A string whose pointer is NULL has its bit set too, and is not empty: DP_NULL_TEXT, or what
+ * fits of that. Payloads without such fields have no mask.
  *   string:    bytes, NUL                             (cut strings end in "..." before the NUL)
  *   backtrace: uint8_t n, then n times uint64_t       (pc of each frame, innermost first; [0] is the site; in records for the
  *              tool a frame that was found by a frame pointer has DP_FRAME_BY_POINTER added)
  */
 #define DP_MASK_BYTES 8u
 #define DP_STRING_MAX 1024u
+#define DP_NULL_TEXT "NULL"
 #define DP_BACKTRACE_MAX 127u
 #define DP_FRAME_BY_POINTER (UINT64_C(1) << 62) /* no pc has the bits 01 at the top */
 

@@ -75,15 +75,29 @@ static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint
 	return n;
 }
 
+/* In place of a string whose pointer is NULL: nothing is read. Returns the bytes before the NUL. */
+static int64_t put_null(struct dp_capture *capture, const struct dp_op *op)
+{
+	uint32_t n = 0;
+
+	mark_unreadable(capture, op);
+	for (; n + 1 < op->size && DP_NULL_TEXT[n]; n++)
+		capture->cursor[n] = (uint8_t)DP_NULL_TEXT[n];
+	return n;
+}
+
 void dp_agent_string(struct dp_capture *capture, const struct dp_op *op, uint64_t count)
 {
-	uint32_t limit = op->size, written = 0, keep;
+	const uint32_t limit = op->size;
+	uint32_t most, written = 0, keep;
 	int64_t n;
 
 	if (!limit)
 		return;
-	n = read_string(capture, op->addr, (uint32_t)dp_counted((enum dp_count)op->count, count, limit), &written);
-	if (n < 0) {
+	most = (uint32_t)dp_counted((enum dp_count)op->count, count, limit);
+	if (!op->addr && most && op->count != DP_COUNT_ARRAY) {
+		n = put_null(capture, op);
+	} else if ((n = read_string(capture, op->addr, most, &written)) < 0) {
 		mark_unreadable(capture, op);
 		n = 0;
 	}

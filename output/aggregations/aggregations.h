@@ -55,6 +55,7 @@ struct dp_key_asked {
 struct dp_key_shown { /* one of a row's keys, as it was asked */
 	int64_t number;
 	const char *word;                 /* the key as a text, or NULL */
+	bool is_null;                     /* a pointer that is NULL, not the word */
 	const struct dp_agg_stack *stack; /* or NULL */
 };
 

@@ -31,6 +31,14 @@ static void put_frames(struct dp_buf *b, const struct dp_aggs_shown *a, const st
 	dp_put_str(b, dp_agg_depth(row) ? "]" : "[]");
 }
 
+static void put_word(struct dp_buf *b, const char *word, bool is_null)
+{
+	if (is_null)
+		dp_put_str(b, "null");
+	else
+		dp_put_json_str(b, word);
+}
+
 static void put_keys(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
 	put_member(b, "keys");
@@ -41,7 +49,7 @@ static void put_keys(struct dp_buf *b, const struct dp_aggs_shown *a, const stru
 		dp_put_json_str(b, a->key[i].text);
 		dp_put_str(b, ":");
 		if (k->word)
-			dp_put_json_str(b, k->word);
+			put_word(b, k->word, k->is_null);
 		else if (k->stack)
 			put_frames(b, a, &one);
 		else
@@ -60,7 +68,7 @@ static void put_key(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 		return;
 	} else if (word) {
 		put_member(b, "key");
-		dp_put_json_str(b, word);
+		put_word(b, word, lone && row->keys[0].is_null);
 	} else if (!dp_agg_is_stack(row)) {
 		dp_buf_printf(b, ",\"key\":%" PRId64, (int64_t)row->key);
 	} else {

@@ -288,7 +288,8 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 		return;
 	}
 	dp_put_str(&j->lines.b, "null");
-	note_missing(j, field);
+	if (!v->is_null)
+		note_missing(j, field);
 }
 
 static void put_integer(struct dp_buf *b, const char *key, int64_t v)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/events/message.h"
 
+#include "agent/abi.h"
 #include "output/format/put.h"
 #include "probes/expr/syntax/printf_form.h"
 
@@ -71,7 +72,9 @@ static void put_argument(struct dp_buf *b, const struct dp_conversion *c, const 
                          const struct dp_field_value *v)
 {
 	char text[32];
-	if (v->unreadable) {
+	if (v->is_null) {
+		put_padded(b, c, DP_NULL_TEXT, strlen(DP_NULL_TEXT));
+	} else if (v->unreadable) {
 		dp_buf_printf(b, "<%s>", f->source == DP_SRC_NONE && f->absent ? f->absent : "unreadable");
 	} else if (c->letter == 's') {
 		put_text(b, c, f, v);

@@ -4,6 +4,7 @@
  * an instant ("i") for every other event, and metadata ("M") with the names of processes and threads. Times are microseconds;
  * three decimals keep the nanoseconds.
  */
+#include "agent/abi.h"
 #include "output/calls/pairs.h"
 #include "output/events/frames.h"
 #include "output/events/lines.h"
@@ -167,7 +168,9 @@ static void put_field(const struct dp_field *f, const struct dp_field_value *v, 
 		return;
 	}
 	put_key(&p->args, p->args.len ? "," : "", f->label ? f->label : f->name);
-	if (v->unreadable)
+	if (v->is_null)
+		dp_put_json_str(&p->args, DP_NULL_TEXT);
+	else if (v->unreadable)
 		dp_put_json_str(&p->args, f->source == DP_SRC_NONE && f->absent ? f->absent : "<unreadable>");
 	else
 		put_value(p, f, v);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Live text: a line per event, with backtraces on indented lines below it. */
+#include "agent/abi.h"
 #include "output/calls/call_stream.h"
 #include "output/events/frames.h"
 #include "output/events/lines.h"
@@ -306,6 +307,8 @@ static void put_field(const struct dp_field *field, const struct dp_field_value 
 	dp_pieces_put(t->piece, i, b);
 	if (t->class->is_call && field->source == DP_SRC_NONE && !strcmp(field->name, "retval"))
 		dp_put_str(b, "?"); /* a note has said why (session_scope.c) */
+	else if (v->is_null)
+		dp_put_str(b, DP_NULL_TEXT);
 	else if (v->unreadable)
 		put_none(t, b, field);
 	else if (is_took(t, field, v))

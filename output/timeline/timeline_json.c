@@ -2,6 +2,7 @@
 /* A run that wrote NDJSON. Its lines come in rounds, so they are sorted by time first. A file is untrusted input. */
 #include "output/timeline/timeline.h"
 
+#include "agent/abi.h"
 #include "output/format/put.h"
 
 #include <errno.h>
@@ -40,6 +41,23 @@ static const char *keep(struct dp_timeline_run *r, const json_t *text)
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
+/* Why a field is null: the event lists those that could not be read, and those without a value here. */
+static void put_null(struct dp_buf *b, const json_t *event, const char *name)
+{
+	const char *absent = json_string_value(json_object_get(json_object_get(event, "absent"), name));
+	const json_t *unreadable = json_object_get(event, "unreadable"), *other;
+	bool listed = false;
+	size_t i;
+	json_array_foreach(unreadable, i, other) listed |= json_is_string(other) && !strcmp(json_string_value(other), name);
+	if (!listed && !absent) {
+		dp_put_str(b, DP_NULL_TEXT);
+		return;
+	}
+	dp_put_str(b, "<");
+	dp_put_visible(b, absent ? absent : "unreadable", strlen(absent ? absent : "unreadable"), 0);
+	dp_put_str(b, ">");
+}
+
 static void put_value(struct dp_buf *b, const json_t *v)
 {
 	char *dumped = NULL;
@@ -47,8 +65,6 @@ static void put_value(struct dp_buf *b, const json_t *v)
 	if (text) {
 		const bool number = text[0] == '0' && text[1] == 'x';
 		dp_put_visible(b, text, json_string_length(v), number ? 0 : '"');
-	} else if (json_is_null(v)) {
-		dp_put_str(b, "<unreadable>");
 	} else if ((dumped = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT))) {
 		dp_put_visible(b, dumped, strlen(dumped), 0);
 	}
@@ -81,7 +97,10 @@ static void put_text(struct dp_timeline_run *r, const struct dp_timeline_event *
 		dp_put_str(b, " ");
 		dp_put_visible(b, key, strlen(key), 0);
 		dp_put_str(b, "=");
-		put_value(b, v);
+		if (json_is_null(v))
+			put_null(b, event, key);
+		else
+			put_value(b, v);
 	}
 }
 

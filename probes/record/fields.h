@@ -74,6 +74,7 @@ struct dp_field {
 	                                * Owned */
 	struct dp_expr *count;         /* DP_SRC_STRING: its length in bytes, or NULL: up to the NUL. Owned */
 	bool count_is_signed;
+	bool is_array;                 /* DP_SRC_STRING: no pointer leads to it, so it is never NULL */
 	char *label;                   /* display name ("req->len"), or NULL for `name`. Owned */
 	const struct dp_enumeration *names; /* enumerators, or NULL. Owned */
 	enum dp_display display;
@@ -114,6 +115,7 @@ size_t dp_fields_max_payload(const struct dp_fields *fields);
 /* A decoded value. Pointers point into the payload. */
 struct dp_field_value {
 	bool unreadable;
+	bool is_null; /* of a string, which is `unreadable` then: its pointer is NULL */
 	uint64_t u;  /* integers (sign-extended), pointers, raw bits of floats */
 	double f;    /* DP_TYPE_FLOAT */
 	const uint8_t *bytes; /* strings (NUL-terminated), bytes, backtraces (unaligned uint64_t[n]) */

@@ -72,6 +72,7 @@ static bool decode_string(const struct dp_field *f, struct cursor *c, struct dp_
 		return false;
 	v->n = (size_t)(nul - c->at);
 	v->bytes = take(c, v->n + 1);
+	v->is_null = v->unreadable && v->n;
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/totals/tuples.h"
 
+#include "agent/abi.h"
 #include "base/arena.h"
 #include "base/text_hash.h"
 
@@ -8,6 +9,8 @@
 #include <string.h>
 
 enum { TUPLES_MOST = 1 << 18, WORDS_MOST = 1 << 17, CALLER = 2 };
+
+static const char null_word[] = DP_NULL_TEXT;
 
 struct entry { /* a tuple or a word */
 	uint64_t number;
@@ -113,6 +116,14 @@ uint64_t dp_tuples_word(struct dp_tuples *t, const char *word)
 	return e ? e->number : 0;
 }
 
+uint64_t dp_tuples_null(struct dp_tuples *t)
+{
+	struct entry *e = find(t, &t->words, DP_NULL_TEXT, strlen(DP_NULL_TEXT)); /* every word's key has its NUL */
+	if (e)
+		e->word = null_word;
+	return e ? e->number : 0;
+}
+
 const char *dp_tuples_word_get(const struct dp_tuples *t, uint64_t number)
 {
 	const struct entry *e = get(&t->words, number);
@@ -143,8 +154,10 @@ static struct dp_key_shown show(const struct dp_tuples *t, const struct dp_key_a
 	case DP_KEY_CALLER:
 	case DP_KEY_COMM:
 	case DP_KEY_EXE:
-	case DP_KEY_TEXT:
-		return (struct dp_key_shown){.word = dp_tuples_word_get(t, part)};
+	case DP_KEY_TEXT: {
+		const char *word = dp_tuples_word_get(t, part);
+		return (struct dp_key_shown){.word = word, .is_null = word == null_word};
+	}
 	case DP_KEY_PID:
 		return (struct dp_key_shown){.number = (int32_t)part};
 	default:

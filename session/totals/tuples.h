@@ -16,6 +16,8 @@ struct dp_tuples *dp_tuples_destroy(struct dp_tuples *t);
 uint64_t dp_tuples_number(struct dp_tuples *t, const uint64_t *part);
 const uint64_t *dp_tuples_get(const struct dp_tuples *t, uint64_t number);
 uint64_t dp_tuples_word(struct dp_tuples *t, const char *word);
+/* In place of a word: a pointer that is NULL. No word has its number. */
+uint64_t dp_tuples_null(struct dp_tuples *t);
 const char *dp_tuples_word_get(const struct dp_tuples *t, uint64_t number);
 /* The number of the function that called, as a word; of a frame: its pc and the return address. */
 uint64_t dp_tuples_caller(struct dp_tuples *t, struct dp_image *image, const uint64_t frame[2]);

@@ -167,9 +167,10 @@ bool dp_view_eval(const struct dp_view_expr *e, const struct dp_view_values *val
 	return true;
 }
 
-const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_values *values)
+const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_values *values, bool *null)
 {
 	int64_t object = 0;
+	*null = false;
 	if (!dp_view_eval(e, values, &object))
 		return NULL;
 	const uint64_t i = ((uint64_t)object >> 32) - 1;
@@ -177,5 +178,6 @@ const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_valu
 		return values->class->name;
 	if (i > values->n)
 		return NULL;
-	return values->value[i].unreadable ? "<unreadable>" : (const char *)values->value[i].bytes;
+	*null = values->value[i].is_null;
+	return values->value[i].unreadable && !*null ? "<unreadable>" : (const char *)values->value[i].bytes;
 }

@@ -39,7 +39,7 @@ static inline bool dp_view_expr_has(const struct dp_view_expr *e, unsigned class
 }
 /* The value for an event of its class. False if it fails: a field is unreadable, a divisor is 0. */
 bool dp_view_eval(const struct dp_view_expr *e, const struct dp_view_values *values, int64_t *ret);
-/* The string; valid as long as the event. */
-const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_values *values);
+/* The string; valid as long as the event. *null: it is none, its pointer is NULL. */
+const char *dp_view_text(const struct dp_view_expr *e, const struct dp_view_values *values, bool *null);
 
 #endif

@@ -215,8 +215,9 @@ static bool part_of(struct dp_tally *t, size_t i, const struct dp_view_values *v
 	case DP_KEY_COMM:
 		return (*ret = dp_tuples_word(t->tuples, v->event->comm ? v->event->comm : ""));
 	case DP_KEY_TEXT: {
-		const char *text = dp_view_text(&t->by[i], v);
-		return text && (*ret = dp_tuples_word(t->tuples, text));
+		bool null;
+		const char *text = dp_view_text(&t->by[i], v, &null);
+		return text && (*ret = null ? dp_tuples_null(t->tuples) : dp_tuples_word(t->tuples, text));
 	}
 	case DP_KEY_VALUE:
 		return dp_view_eval(&t->by[i], v, (int64_t *)ret);

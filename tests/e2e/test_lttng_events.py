@@ -173,6 +173,13 @@ class Values(lttng_probe.WithDaemon):
             self.assertEqual((f["good"], f["x7"], f["x0"], f["x8"]), ("hello from the target", "", 0, [0] * 64))
         self.end(t)
 
+    def test_a_null_string_has_a_bit_and_a_text(self):
+        t = self.spin()
+        events = self.attached(t, "--function", "foo", *contexts("reg:edi", "string[16]:short:0", "string:long:0", f"string:bad:{UNREADABLE:#x}", "string:end:0"))
+        for f in (e.fields for e in events):
+            self.assertEqual((f["unreadable"], f["short"], f["long"], f["bad"], f["end"]), (0b11110, "NULL", "NULL", "", "NULL"))
+        self.end(t)
+
     def test_a_backtrace(self):
         t = self.spin()
         events = self.attached(t, "--function", "foo", *contexts("reg:edi", "backtrace", "reg:rsp"))

@@ -169,7 +169,8 @@ struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, cons
 	struct dp_field f = {.type = DP_TYPE_STRING,
 	                     .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size,
 	                     .source = DP_SRC_STRING,
-	                     .count_is_signed = o->count_is_signed};
+	                     .count_is_signed = o->count_is_signed,
+	                     .is_array = o->is_array};
 	struct dp_error *err = o->count ? dp_build_finish(o->count, &f.count) : NULL;
 	dp_expr_bind(f.count, m->s->at.site.addr);
 	if (!err)

@@ -140,6 +140,7 @@ static struct dp_error *array_fields(struct dp_fields_maker *m, const char *name
 		return dp_field_text(
 		        m, name, label,
 		        &(struct dp_operand){.value = addr,
+		                             .is_array = true,
 		                             .length = o.type->count && o.type->count < BYTES_SHOWN ? o.type->count : 0});
 	if (byte && addr && o.type->count) {
 		const uint64_t limit = o.is_slice ? BYTES_MAX : BYTES_SHOWN;

@@ -43,6 +43,7 @@ static struct dp_error *take_count(struct dp_scope *s, const struct dp_ast *ast,
 struct dp_error *dp_lower_str(struct dp_scope *s, const struct dp_ast *ast, struct dp_operand *ret)
 {
 	DP_TRY(dp_lower(s, ast->a, ret));
+	ret->is_array = ret->is_place && ret->type->kind == DP_CTYPE_ARRAY;
 	if (!dp_lower_counted(s, ret))
 		DP_TRY(dp_lower_value(s, ast->a, ret));
 	/* A marker's arguments have sizes, but no types. */

@@ -156,6 +156,7 @@ struct dp_operand {
 	bool is_enumerator;        /* a C enumerator: an int if it fits, whatever the enumeration's type */
 	const char *string;        /* a string literal */
 	bool is_str, is_comm;      /* str(p): the type is a pointer; comm */
+	bool is_array;             /* of a string: it is an array, which is never NULL */
 	uint64_t length;           /* of str(p, n), or 0 */
 	struct dp_expr *count;     /* of a string that knows its length: bytes, extended per its type; else NULL */
 	bool count_is_signed;

@@ -175,8 +175,24 @@ Test(string, a_length_below_one_reads_nothing)
 	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, (uint64_t)INT64_MIN), "");
 	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, (uint64_t)-1), "");
 	cr_expect_eq(mask(), 0);
-	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, 1), "");
-	cr_expect_eq(mask(), 1, "a NULL with a length is unreadable");
+	cr_expect_str_eq(counted(64, DP_COUNT_SIGNED, NULL, 1), DP_NULL_TEXT);
+	cr_expect_eq(mask(), 1, "a NULL with a length is no string");
+}
+
+/* Not read at all, so that it is told from what cannot be read; an array at NULL is a member of what is not there. */
+Test(string, null_is_marked_and_has_a_text)
+{
+	static const char *const fits[] = {"", "", "N", "NU", "NUL", "NULL", "NULL"};
+
+	for (uint32_t size = 1; size < 7; size++) {
+		cr_expect_str_eq(counted(size, DP_COUNT_NONE, NULL, 0), fits[size]);
+		cr_expect_eq(mask(), 1);
+	}
+	cr_expect_str_eq(counted(64, DP_COUNT_ARRAY, NULL, 0), "");
+	cr_expect_eq(mask(), 1);
+	memcpy(pages, "text", 5);
+	cr_expect_str_eq(counted(64, DP_COUNT_ARRAY, pages, 0), "text");
+	cr_expect_eq(mask(), 0);
 }
 
 Test(string, reads_nothing_behind_its_length)
@@ -250,7 +266,7 @@ Test(string, limit_in_front_of_unreadable_memory_is_only_cut)
 
 Test(string, address_space_ends_are_unreadable)
 {
-	const uint64_t bad[] = {0, 0x7fffffffffff, 0x800000000000, UINT64_MAX, UINT64_MAX - 4095};
+	const uint64_t bad[] = {1, 0x7fffffffffff, 0x800000000000, UINT64_MAX, UINT64_MAX - 4095};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct dp_op op = {.addr = bad[i], .size = 100, .field = (uint16_t)i};

@@ -129,6 +129,14 @@ void world_string(struct dp_capture *c, const struct dp_op *op, uint64_t count)
 	const uint32_t limit = (uint32_t)dp_counted((enum dp_count)op->count, count, op->size);
 	uint32_t n = 0;
 	bool good = true;
+	if (!op->addr && limit && op->count != DP_COUNT_ARRAY) { /* NULL, as far as it fits */
+		world_mark(c, op);
+		for (; n + 1 < op->size && DP_NULL_TEXT[n]; n++)
+			c->cursor[n] = (uint8_t)DP_NULL_TEXT[n];
+		c->cursor[n] = 0;
+		c->cursor += n + 1;
+		return;
+	}
 	while (n < limit && (good = world_copy(&c->cursor[n], op->addr + n, 1)) && c->cursor[n])
 		n++;
 	if (!good) {

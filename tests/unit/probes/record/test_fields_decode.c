@@ -92,6 +92,30 @@ Test(fields_decode, variable_lengths_and_trailing_padding)
 	dp_buf_fini(&b);
 }
 
+Test(fields_decode, a_string_at_null_is_told_from_an_unreadable_one_and_from_a_text)
+{
+	struct dp_fields f = {0};
+	struct dp_buf b = {0};
+	struct seen s = {0};
+	add(&f, "string:a:1");
+	add(&f, "string:b:1");
+	add(&f, "string[2]:c:1");
+	add(&f, "string:d:1");
+	put(&b, 1 << 1 | 1 << 2 | 1 << 3, 8);
+	dp_buf_put(&b, "NULL", 5);
+	dp_buf_put(&b, "NULL", 5);
+	dp_buf_put(&b, "N", 2);
+	dp_buf_put(&b, "", 1);
+	cr_assert(dp_fields_decode(&f, b.data, b.len, keep, &s));
+	static const bool unreadable[] = {false, true, true, true}, null[] = {false, true, true, false};
+	for (size_t i = 0; i < 4; i++) {
+		cr_expect_eq(s.value[i].unreadable, unreadable[i], "%zu", i);
+		cr_expect_eq(s.value[i].is_null, null[i], "%zu", i);
+	}
+	dp_fields_fini(&f);
+	dp_buf_fini(&b);
+}
+
 static void damaged(const struct dp_fields *f, const void *bytes, size_t n)
 {
 	uint8_t *exact = malloc(n + !n); /* so that a sanitizer sees a read past the end */

@@ -20,7 +20,7 @@ static struct probe probe;
 static struct dp_field field[FIELDS];
 static struct dp_expr nodes[FIELDS][4], counts[FIELDS][3];
 static char names[FIELDS][8];
-static unsigned faults, nasked;
+static unsigned faults, nasked, nulls;
 
 static void on_fault(int sig, siginfo_t *info, void *data)
 {
@@ -66,7 +66,7 @@ static uint64_t pick_address(void)
 	uint64_t r = machine_random(), page = (uint64_t)memory + r % (PAGES / 2) * 2 * PAGE;
 	switch (r >> 8 & 7) {
 	case 0:
-		return machine_random();
+		return r >> 11 & 1 ? 0 : machine_random();
 	case 1:
 	case 2:
 	case 3:
@@ -93,7 +93,7 @@ static struct dp_expr *address(unsigned i)
 	struct dp_expr *n = nodes[i];
 	uint64_t r = machine_random();
 	n[1] = (struct dp_expr){.kind = DP_EXPR_REG, .reg = r & 15, .size = 8};
-	n[2] = (struct dp_expr){.kind = DP_EXPR_CONST, .value = r >> 4 & 63};
+	n[2] = (struct dp_expr){.kind = DP_EXPR_CONST, .value = r >> 12 & 1 ? 0 : r >> 4 & 63};
 	n[0] = (struct dp_expr){.kind = DP_EXPR_BINARY, .op = DP_OP_ADD, .a = &n[1], .b = &n[2]};
 	if (r >> 10 & 3)
 		return n;
@@ -143,7 +143,9 @@ static void pick_memory(struct dp_field *f, unsigned i)
 	f->addr = dp_addr_of(pick_address());
 	if (r >> 9 & 3)
 		f->expr = address(i);
+	f->is_array = f->expr && r >> 15 & 1;
 	if (f->expr && f->source == DP_SRC_STRING && (r >> 11 & 7) == 0) {
+		f->is_array = false;
 		f->count = pick_count(i);
 		f->count_is_signed = r >> 14 & 1;
 	}
@@ -228,9 +230,18 @@ static bool text_of(const struct dp_field *f, uint64_t at, char *text)
 	return true;
 }
 
+static bool is_null(const struct dp_field *f, uint64_t at)
+{
+	uint64_t count = 1;
+	if (f->source != DP_SRC_STRING || f->is_array || at || (f->count && !evaluate(f->count, &count)))
+		return false;
+	return f->count_is_signed ? (int64_t)count > 0 : count > 0;
+}
+
 static void check_bytes(const struct dp_field *f, const struct dp_field_value *v, bool known, uint64_t at)
 {
 	uint8_t bytes[128] = {0};
+	const bool knew = known;
 	if (f->source == DP_SRC_XMM)
 		memcpy(bytes, expected.in->xmm[f->reg], 16);
 	else if (f->source == DP_SRC_NONE)
@@ -241,6 +252,10 @@ static void check_bytes(const struct dp_field *f, const struct dp_field_value *v
 		known = known && world_copy(bytes, at, f->size);
 	if (!known)
 		memset(bytes, 0, sizeof(bytes));
+	if (!known && knew && is_null(f, at)) {
+		memcpy(bytes, DP_NULL_TEXT, f->size < sizeof(DP_NULL_TEXT) ? f->size - 1 : sizeof(DP_NULL_TEXT));
+		nulls++;
+	}
 	cr_assert_eq(v->unreadable, !known, "%u %s: %s", expected.round, f->name, known ? "could be read" : "could not be read");
 	if (f->type == DP_TYPE_STRING)
 		cr_assert_str_eq((const char *)v->bytes, (const char *)bytes, "%u %s (%u bytes)", expected.round, f->name,
@@ -323,6 +338,7 @@ static void run(unsigned rounds)
 	}
 	cr_expect(inlined > rounds / 4 && faults > rounds / 8 && nasked > rounds / 8, "%u inline, %u faults, %u asked", inlined,
 	          faults, nasked);
+	cr_expect(nulls > rounds / 32, "%u NULL", nulls);
 	cr_expect_eq(world_bad_align, 0);
 	world_destroy();
 }

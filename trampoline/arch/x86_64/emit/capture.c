@@ -84,6 +84,7 @@ static void init_field(struct dp_asm *a, const struct dp_field *f, struct dp_cap
 	ret->cut = dp_asm_label(a);
 	ret->slow = dp_asm_label(a);
 	ret->slow_fault = dp_asm_label(a);
+	ret->null = dp_asm_label(a);
 }
 
 void dp_capture_init(struct dp_capture_code *c, const struct dp_runtime *rt, const struct dp_fields *fields, unsigned guards)

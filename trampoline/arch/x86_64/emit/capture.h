@@ -18,6 +18,7 @@ struct dp_capture_field { /* labels of a field that may fail */
 	struct dp_label found;            /* the end is in this word; consecutive labels */
 	struct dp_label cut;              /* there is no end */
 	struct dp_label slow, slow_fault; /* byte by byte, at the end of a page */
+	struct dp_label null;             /* its pointer is NULL */
 };
 
 struct dp_capture_code {

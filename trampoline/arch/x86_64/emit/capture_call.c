@@ -118,7 +118,9 @@ static uint64_t helper_of(const struct dp_runtime *rt, enum dp_source_kind sourc
 
 static enum dp_count count_of(const struct dp_field *f)
 {
-	return !f->count ? DP_COUNT_NONE : f->count_is_signed ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED;
+	if (!f->count)
+		return f->is_array ? DP_COUNT_ARRAY : DP_COUNT_NONE;
+	return f->count_is_signed ? DP_COUNT_SIGNED : DP_COUNT_UNSIGNED;
 }
 
 /* struct dp_op with the address in rax. A string's length has waited in the address's place, and goes to rdx. */
