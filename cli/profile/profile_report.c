@@ -60,11 +60,16 @@ static void put_count(uint64_t n, const char *what)
 		fprintf(stderr, ", %llu %s", (unsigned long long)n, what);
 }
 
-static void put_time(uint64_t n, uint64_t ns, const char *what)
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void put_time(uint64_t n, uint64_t ns, const char *what, const char *more)
 {
 	char time[DP_DURATION_TEXT];
 	if (n)
-		fprintf(stderr, ", %s of it in %llu %s", dp_duration(ns, time), (unsigned long long)n, what);
+		fprintf(stderr, ", %s of it in %llu %s%s%s", dp_duration(ns, time), (unsigned long long)n, what, plural(n), more);
 }
 
 static void add_times(struct dp_sampler *all, const struct dp_sampler *s)
@@ -86,14 +91,17 @@ static void report_waits(const struct dp_sampler *all)
 {
 	char time[DP_DURATION_TEXT];
 	fprintf(stderr, ", %s off the processor", dp_duration(all->times.ns, time));
-	put_time(all->times.preempted, all->times.preempted_ns, "preemptions");
-	put_time(all->times.bare, all->times.bare_ns, "waits without a stack (the rings were full)");
+	put_time(all->times.preempted, all->times.preempted_ns, "preemption", "");
+	put_time(all->times.bare, all->times.bare_ns, "wait", " without a stack (the rings were full)");
 	put_count(all->times.open, "not over at the end");
 	if (all->missed.early)
-		fprintf(stderr, ", not counted: %s of %llu waits that had begun before", dp_duration(all->missed.early_ns, time),
-		        (unsigned long long)all->missed.early);
+		fprintf(stderr, ", not counted: %s of %llu wait%s that had begun before", dp_duration(all->missed.early_ns, time),
+		        (unsigned long long)all->missed.early, plural(all->missed.early));
 	put_count(all->missed.broken, "left out (a record was lost)");
-	put_count(all->unseen, "threads waited or ran all the time: they are not shown (dynprobe snapshot shows their stacks)");
+	if (all->unseen)
+		fprintf(stderr,
+		        ", %zu thread%s waited or ran all the time and cannot be shown here (dynprobe snapshot shows all stacks)",
+		        all->unseen, plural(all->unseen));
 }
 
 void dp_profile_report(const struct profile *p, double seconds)

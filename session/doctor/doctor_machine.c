@@ -103,17 +103,30 @@ static void check_namespace(struct dp_findings *to)
 
 /* ---- parts of dynprobe ----------------------------------------------------------------------------------------------------- */
 
+/* Switches of threads are events of the kernel, which perf_event_open(2) shows to others up to level 1 only. */
+static void check_off_cpu(struct dp_findings *to, long level, bool privileged)
+{
+	if (privileged || level <= 1)
+		dp_find(to, "off_cpu", DP_HEALTH_OK, NULL, "--profile off-cpu works");
+	else
+		dp_find(to, "off_cpu", DP_HEALTH_NOTE, "run dynprobe as root, or use --syscall '*' --sum duration --by backtrace",
+		        "--profile off-cpu needs CAP_PERFMON, or perf_event_paranoid below 2");
+}
+
 static void check_perf(struct dp_findings *to, uint64_t caps)
 {
 	const long level = number_in("/proc/sys/kernel/perf_event_paranoid");
-	if (level == NO_FILE)
+	const bool privileged = has(caps, CAP_SYS_ADMIN) || has(caps, 38 /* CAP_PERFMON */);
+	if (level == NO_FILE) {
 		dp_find(to, "profile", DP_HEALTH_NO, "use a kernel with CONFIG_PERF_EVENTS",
 		        "this kernel has no perf events, which --profile needs");
-	else if (level <= 2 || has(caps, CAP_SYS_ADMIN) || has(caps, 38 /* CAP_PERFMON */))
+	} else if (level <= 2 || privileged) {
 		dp_find(to, "profile", DP_HEALTH_OK, NULL, "--profile works (perf_event_paranoid is %ld)", level);
-	else
+		check_off_cpu(to, level, privileged);
+	} else {
 		dp_find(to, "profile", DP_HEALTH_NO, "as root: sysctl kernel.perf_event_paranoid=2",
 		        "--profile needs perf events, which perf_event_paranoid=%ld allows to root only", level);
+	}
 }
 
 /* Opens a watch on no program and closes it. */

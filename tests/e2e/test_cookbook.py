@@ -272,6 +272,13 @@ class Cookbook(Pages):
         self.assertRegex(a.out, r"(?s)pthread_mutex_lock\+.*shop::Desk::serve\+.* seller\+")
         self.assertGreater(a.hits(), 50)
 
+    def test_waits(self):
+        a = self.ask("waits")
+        sums = a.rows(r"^ +(\d+) +([\d.]+)s syscall:(\w+):exit$")
+        self.assertEqual({name for _, _, name in sums}, {"clock_nanosleep", "epoll_wait"}, a.out)
+        self.assertRegex(a.out, r"clock_nanosleep:exit\n(?: .*\n)*? +client\+")
+        self.assertRegex(a.out, r"epoll_wait:exit\n(?: .*\n)*? +worker\+")
+
     def test_flame(self):
         a = self.ask("flame")
         self.assertRegex(a.out, r"flame graph of \d+ stacks: callers.svg")

@@ -26,13 +26,24 @@ class Doctor(Case):
     def test_the_machine(self):
         found = {f["subject"]: f for f in self.findings()}
         self.assertEqual(found["kernel"]["health"], "ok")
-        self.assertLessEqual({"user", "ptrace_scope", "seccomp", "profile", "program", "memfd", "lttng", "tsc", "debuginfod"}, set(found))
+        self.assertLessEqual({"user", "ptrace_scope", "seccomp", "profile", "off_cpu", "program", "memfd", "lttng", "tsc", "debuginfod"}, set(found))
         for f in found.values():
             self.assertIn(f["health"], ("ok", "note", "no"))
             self.assertTrue(f["health"] == "ok" or "remedy" in f or "tag" in f or f["subject"] == "seccomp", f)
         text = harness.tool("doctor", status=0).stdout
         self.assertRegex(text, r"\Athis machine and user\n  ok    kernel +Linux ")
         self.assertEqual(len([line for line in text.splitlines() if line[2:6].strip() in ("ok", "note", "no")]), len(found))
+
+    @needs_root
+    @needs("setpriv")
+    def test_off_cpu_as_profile_has_it(self):
+        """Root may, an ordinary user at level 2 may not: doctor and the profile agree."""
+        nobody = {"prefix": harness.NOBODY, "binary": self.for_nobody("dynprobe"), "env": harness.environment(HOME=self.dir)}
+        t = self.target(self.for_nobody("spin"), 0, 1000, prefix=harness.NOBODY)
+        found = {f["subject"]: f for f in self.findings(**nobody)}
+        p = harness.tool("--pid", t.pid, "--profile", "off-cpu", "-d", "0.2", **nobody)
+        self.assertEqual(found["off_cpu"]["health"], "ok" if p.returncode == 0 else "note", (found["off_cpu"], p.stderr))
+        self.assertEqual({f["subject"]: f for f in self.findings()}["off_cpu"]["health"], "ok")
 
     def test_a_process_that_is_as_it_should_be(self):
         t = self.target("spin", 0, 1000)
