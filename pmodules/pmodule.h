@@ -157,6 +157,30 @@ PMODULE_API ptrace_variable_t *pmodule_backtrace_next_variable(ptrace_backtrace_
 PMODULE_API ptrace_pmap_entry_t *pmodule_backtrace_next_pmap(ptrace_backtrace_t *, ptrace_pmap_entry_t *previous);
 PMODULE_API const char *pmodule_backtrace_file(ptrace_backtrace_t *, unsigned i, int *fd);
 
+/*
+ * Blocks of glibc's malloc (x86-64, 2.26 to 2.41) that no pointer was found to: candidates for leaks. The memory must be of one
+ * moment: only in mode fork and of cores, while the snapshot is taken. It takes a second for some hundred megabytes; use
+ * postattach. Valid until the callback returns.
+ */
+struct pmodule_heap_group { /* candidates of one size and first word */
+	uint64_t size;    /* of each, as malloc_usable_size() */
+	uint64_t count, bytes;
+	uint64_t within;  /* of these, other candidates point to so many */
+	uint64_t address; /* of the first one */
+	uint64_t first;   /* the first word, if it leads into a mapped file (a vtable, a constant), or 0 */
+};
+struct pmodule_heap {
+	const char *why;                           /* why nothing is known; NULL: it is known */
+	uint64_t used, used_bytes;                 /* blocks in use, candidates included */
+	uint64_t cached, cached_bytes;             /* free blocks in caches and fast lists, told apart from those in use */
+	uint64_t lost, lost_bytes, within;         /* candidates; `within` as above */
+	uint64_t unknown_bytes;                    /* of a heap that could not be read to its end (damaged?); pointers in it count */
+	bool knows_caches, knows_fast;             /* false: blocks in them may be among the candidates */
+	const struct pmodule_heap_group *group;    /* most bytes first; at most 4096 */
+	size_t ngroups;
+};
+PMODULE_API const struct pmodule_heap *pmodule_backtrace_heap(ptrace_backtrace_t *); /* NULL: out of memory */
+
 PMODULE_API uint64_t pmodule_pmap_start(const ptrace_pmap_entry_t *);
 PMODULE_API uint64_t pmodule_pmap_stop(const ptrace_pmap_entry_t *);
 PMODULE_API uint64_t pmodule_pmap_offset(const ptrace_pmap_entry_t *);

@@ -320,6 +320,7 @@ static struct dp_error *moment(struct taking *k)
 		const bool shortly = tried < tries && dp_stopped_mode(k->still) == DP_STOPPED_STOP;
 		DP_TRY(hold(k, shortly));
 		dp_host_set_debug_ctx(host, k->world);
+		dp_host_set_stopped(host, k->still);
 		if (!tried)
 			dp_host_attach(host);
 		DP_TRY(extract_all(k));

@@ -22,6 +22,7 @@ static void end(struct taking *k)
 	if (k->s)
 		dp_host_end(dp_snap_capture_host(k->take));
 	dp_host_set_debug_ctx(dp_snap_capture_host(k->take), NULL);
+	dp_host_set_stopped(dp_snap_capture_host(k->take), NULL);
 }
 
 struct taking *dp_taking_destroy(struct taking *k)

@@ -52,6 +52,9 @@ bool dp_host_wants_held(const struct dp_host *h);
  */
 void dp_host_begin(struct dp_host *h, struct dp_snapshot *s);
 void dp_host_set_debug_ctx(struct dp_host *h, struct dp_debug_ctx *w); /* from attach on; NULL again before it is destroyed */
+/* The source of the snapshot, for what reads past its saved memory; NULL again before it is closed. */
+struct dp_stopped;
+void dp_host_set_stopped(struct dp_host *h, struct dp_stopped *s);
 void dp_host_preattach(struct dp_host *h);
 void dp_host_attach(struct dp_host *h);
 /* Calls variable, frame, then thread callbacks: bottom-up. Synthesized children that callbacks add are not visited. */

@@ -315,6 +315,11 @@ void dp_host_set_debug_ctx(struct dp_host *h, struct dp_debug_ctx *w)
 	h->reads = w ? dp_debug_ctx_last(w).reads : 0;
 }
 
+void dp_host_set_stopped(struct dp_host *h, struct dp_stopped *s)
+{
+	h->stopped = s;
+}
+
 static void begin_walk(struct dp_host *h, enum dp_phase phase)
 {
 	h->phase = phase;

@@ -34,6 +34,7 @@ struct dp_host {
 	struct dp_module_option *module_options;
 	struct dp_snapshot *snapshot; /* NULL outside of begin .. end */
 	struct dp_debug_ctx *world;
+	struct dp_stopped *stopped; /* or NULL: modules run on a file */
 	enum dp_phase phase;
 	uint64_t generation, generations;
 	uint64_t held_ns; /* of all modules in this snapshot */

@@ -86,6 +86,52 @@ static int backtrace_files(lua_State *L)
 	return 1;
 }
 
+static void set_number(lua_State *L, const char *name, uint64_t n)
+{
+	dp_lua_uint(L, n);
+	lua_setfield(L, -2, name);
+}
+
+static void push_groups(lua_State *L, const struct pmodule_heap *h)
+{
+	lua_newtable(L);
+	for (size_t i = 0; i < h->ngroups; i++) {
+		const struct pmodule_heap_group *g = &h->group[i];
+		lua_createtable(L, 0, 6);
+		set_number(L, "size", g->size);
+		set_number(L, "count", g->count);
+		set_number(L, "bytes", g->bytes);
+		set_number(L, "within", g->within);
+		set_number(L, "address", g->address);
+		set_number(L, "first", g->first);
+		lua_rawseti(L, -2, (lua_Integer)i + 1);
+	}
+}
+
+/* Returns a table with the names of struct pmodule_heap, or nil and why nothing is known. */
+static int backtrace_heap(lua_State *L)
+{
+	const struct pmodule_heap *h = pmodule_backtrace_heap(BT(L));
+	if (!h || h->why)
+		return dp_lua_text(L, NULL) + dp_lua_text(L, h ? h->why : "out of memory");
+	lua_createtable(L, 0, 11);
+	set_number(L, "used", h->used);
+	set_number(L, "used_bytes", h->used_bytes);
+	set_number(L, "cached", h->cached);
+	set_number(L, "cached_bytes", h->cached_bytes);
+	set_number(L, "lost", h->lost);
+	set_number(L, "lost_bytes", h->lost_bytes);
+	set_number(L, "within", h->within);
+	set_number(L, "unknown_bytes", h->unknown_bytes);
+	dp_lua_bool(L, h->knows_caches);
+	lua_setfield(L, -2, "knows_caches");
+	dp_lua_bool(L, h->knows_fast);
+	lua_setfield(L, -2, "knows_fast");
+	push_groups(L, h);
+	lua_setfield(L, -2, "groups");
+	return 1;
+}
+
 /* Step of: for thread in bt [, match]. Arguments: (bt, match, previous). */
 static int backtrace_call(lua_State *L)
 {
@@ -118,6 +164,7 @@ static const luaL_Reg backtrace_methods[] = {
         {"variables", backtrace_variables},
         {"pmap", backtrace_pmap},
         {"files", backtrace_files},
+        {"heap", backtrace_heap},
         {NULL, NULL},
 };
 static const luaL_Reg backtrace_meta[] = {{"__call", backtrace_call}, {NULL, NULL}};
