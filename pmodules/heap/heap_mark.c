@@ -2,7 +2,8 @@
 /*
  * Marks from the roots. Any aligned word that is an address in a block counts, wherever in the block, also right behind it (the
  * end of a range). Roots: registers; private memory that can be written (data of modules, stacks from the stack pointer on,
- * thread-locals, anonymous mappings) or is anonymous; of heaps only what is not known as chunks. Not: memory shared with others.
+ * thread-locals, anonymous mappings), is anonymous, or was written before it became read-only; of heaps only what is not known as
+ * chunks. Not: memory shared with others.
  */
 #include "pmodules/heap/heap_internal.h"
 
@@ -91,10 +92,20 @@ static void mark_words(struct dp_heap_survey *h, const struct dp_heap_words *w, 
 
 /* ---- roots --------------------------------------------------------------------------------------------------------------- */
 
-static bool is_root(const struct dp_map *m)
+/* Data that the loader has made read-only after it was relocated: in front of the file's other data. */
+static bool is_relro(const struct dp_image *image, size_t i)
 {
+	const struct dp_map *m = dp_image_map(image, i),
+	                    *behind = i + 1 < dp_image_nmaps(image) ? dp_image_map(image, i + 1) : NULL;
+	return *m->path == '/' && !m->exec && behind && behind->write && behind->start.v == m->end.v &&
+	       !strcmp(behind->path, m->path);
+}
+
+static bool is_root(const struct dp_image *image, size_t i)
+{
+	const struct dp_map *m = dp_image_map(image, i);
 	const bool is_device = !strncmp(m->path, "/dev/", 5) && strncmp(m->path, "/dev/zero", 9) != 0;
-	return m->read && !m->shared && !is_device && (m->write || !*m->path);
+	return m->read && !m->shared && !is_device && (m->write || !*m->path || is_relro(image, i));
 }
 
 /* What is below a stack pointer is not in use; in other mappings it may be: only a stack has a guard page below it. */
@@ -134,9 +145,8 @@ static void mark_roots(struct dp_heap_survey *h)
 	const struct dp_heap_words registers = {0, h->m->word, h->m->nwords};
 	mark_words(h, &registers, NULL);
 	for (size_t i = 0; i < dp_image_nmaps(h->m->image) && !dp_heap_is_over(h); i++) {
-		const struct dp_map *m = dp_image_map(h->m->image, i);
-		if (is_root(m))
-			mark_from(h, begin_of(h, i), m->end.v);
+		if (is_root(h->m->image, i))
+			mark_from(h, begin_of(h, i), dp_image_map(h->m->image, i)->end.v);
 	}
 }
 

@@ -83,7 +83,7 @@ static void walk_main(struct dp_heap_survey *h, struct dp_heap_region *r)
 {
 	uint64_t header[2];
 	walk_from(h, r);
-	if (!r->is_damaged)
+	if (!r->is_damaged && r->n)
 		return;
 	for (uint64_t at = r->start; at < r->end && at - r->start < LOOKED; at += 16) {
 		if (!dp_heap_get(h, at, header, sizeof(header)) || !is_cache_size(header[1]))

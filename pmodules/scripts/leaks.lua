@@ -40,7 +40,7 @@ end
 -- What the first one holds: the symbol that its first word leads to (objects with a vtable: their class), or its text.
 local function what_of(g)
 	local symbol = g.first ~= 0 and pmodule.address_symbol(g.first)
-	if symbol then return symbol end
+	if symbol then return (symbol:gsub("^(vtable for .*)%+16$", "%1")) end
 	return text_at(g.address, g.size)
 end
 

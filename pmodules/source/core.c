@@ -380,7 +380,8 @@ static void put_line(const struct dp_core *c, const struct dp_core_load *l, cons
 /* Bounds the number of modules: an impossible list of files must not cost more time than a real one. */
 static void put_lines(const struct dp_core *c, struct dp_buf *b)
 {
-	const struct dp_core_load *heap = heap_of(c);
+	/* The kernel puts the random bytes for the program at the end of its stack. */
+	const struct dp_core_load *heap = heap_of(c), *stack = c->random ? load_at(c, c->random) : NULL;
 	const char *last = "";
 	size_t modules = 0;
 	for (size_t i = 0; i < c->nloads; i++) {
@@ -391,6 +392,7 @@ static void put_lines(const struct dp_core *c, struct dp_buf *b)
 		put_line(c, l,
 		         c->vdso && l->start == c->vdso ? "[vdso]"
 		         : l == heap                    ? "[heap]"
+		         : l == stack                   ? "[stack]"
 		                                        : "",
 		         (l->flags & PF_X) && (!f || modules <= DP_CORE_MODULES_MOST), b);
 	}

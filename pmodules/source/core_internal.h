@@ -35,7 +35,7 @@ struct dp_core {
 	uint64_t lacking; /* bytes of memory that were dumped but truncated */
 	char *doubt[DP_CORE_DOUBTS_MOST];
 	size_t ndoubts;
-	uint64_t vdso, phdr, entry, phnum; /* from the auxiliary vector, or 0 */
+	uint64_t vdso, phdr, entry, phnum, random; /* from the auxiliary vector, or 0 */
 };
 
 struct dp_error *dp_core_bad(const struct dp_core *c, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_MUST_CHECK;

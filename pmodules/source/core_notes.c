@@ -85,6 +85,8 @@ static void take_auxv(struct dp_core *c, const uint8_t *desc, size_t n)
 			c->phdr = a.a_un.a_val;
 		if (a.a_type == AT_ENTRY)
 			c->entry = a.a_un.a_val;
+		if (a.a_type == AT_RANDOM)
+			c->random = a.a_un.a_val;
 		if (a.a_type == AT_PHNUM)
 			c->phnum = a.a_un.a_val;
 	}

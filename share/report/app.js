@@ -571,6 +571,26 @@ function cycleOf(text) {
 		return Array.isArray(list) && list.length && list.length <= 64 && list.every(good) ? list : null;
 	} catch { return null; }
 }
+/* The same for leak candidates. */
+function leaksOf(text) {
+	try {
+		const list = JSON.parse(text);
+		const good = (g) => g && ["size", "count", "bytes"].every((k) => Number.isInteger(g[k])) && typeof g.address === "string" && ["string", "undefined"].includes(typeof g.what);
+		return Array.isArray(list) && list.length && list.length <= 100 && list.every(good) ? list : null;
+	} catch { return null; }
+}
+function drawLeaks(list) {
+	const row = (kind, cells) => make("tr", "", ...cells.map((x, i) => make(kind, i < 3 ? "number" : "", String(x))));
+	return make("table", "leaks", row("th", ["blocks", "bytes each", "bytes", "the first at", "its first word, or text"]),
+		...list.map((g) => row("td", [g.count, g.size, g.bytes, g.address, g.what || ""])));
+}
+/* Whoever asked for leaks wants to know of none, too. */
+function drawNote(n, leaks) {
+	const asked = n.module === "leaks" && n.kind === "comment" && n.text.startsWith("no leak candidates");
+	if (!asked && n.kind !== "critical" && n.kind !== "warning") return null;
+	const isTitle = leaks && n.module === "leaks" && n.text.startsWith("leak candidates: no pointer");
+	return make("div", "note " + n.kind, n.text, isTitle ? drawLeaks(leaks) : null);
+}
 const CYCLES = 4;
 function drawVerdict() {
 	const pane = el("verdict"), facts = data.attributes || {};
@@ -579,9 +599,10 @@ function drawVerdict() {
 		pane.append(make("div", "note critical", "Deadlock: " + (list.length === 1 ? "a thread waits for a lock that it holds" : list.length + " threads wait for each other"), drawCycle(list)));
 	});
 	if (cycles.length > CYCLES) pane.append(make("div", "note critical", cycles.length - CYCLES + " more cycles"));
+	const leaks = leaksOf(facts["leaks.groups"]);
 	for (const n of data.notes || []) {
-		if (n.kind !== "critical" && n.kind !== "warning") continue;
-		if (!(cycles.length && n.module === "deadlock")) pane.append(make("div", "note " + n.kind, n.text));
+		const note = cycles.length && n.module === "deadlock" ? null : drawNote(n, leaks);
+		if (note) pane.append(note);
 	}
 	const freed = Number(facts["heap.freed"] || 0), damaged = Number(facts["heap.damaged"] || 0);
 	if (freed || damaged) pane.append(button("note critical", "Heap: " + [freed ? freed + " pointers to freed blocks" : "", damaged ? damaged + " damaged blocks" : ""].filter(Boolean).join(", ") + ". Show them", () => pickTab("warnings")));

@@ -6,10 +6,12 @@
  *   lost           100 of 88 bytes, 7 of 4000 (text), 5 of 56 (first word: a table of functions), a list of 20 of 136,
  *                  one of a megabyte (a mapping of its own), 3 of 216 of a second thread (another arena)
  *   nothing        the same program without these
+ *   crash          as `lost`, and then aborts
  *   many N         N lost ones of 40 bytes, N kept in a list of 72, and N KiB in blocks of 64 KiB that are kept
  *
- * Kept: by interior pointers (312), in a list (72), by a variable of the stack (504), a register (520), thread-local storage (600),
- * a thread's stack (648), an anonymous mapping (712), a word of a large block (760). Free, in all of malloc's lists: 120, 40, 2008.
+ * Kept: by interior pointers (312), in a list (72), by a variable of the stack (504), a register (520), thread-local storage
+ * (600), a thread's stack (648), an anonymous mapping (712), one that children do not get (776), a word of a large block (760).
+ * Free, in all of malloc's lists: 120, 40, 2008.
  */
 #include "target.h"
 
@@ -38,7 +40,7 @@ const struct table leaky_table = {nothing};
 /* Not static: the compiler must not see that nobody reads them. */
 char *inside[KEPT];
 struct node *list;
-void **mapping, **large, **large_blocks;
+void **mapping, **excluded, **large, **large_blocks;
 __thread char *of_thread;
 static pthread_barrier_t ready;
 static bool loses = true;
@@ -83,6 +85,9 @@ __attribute__((noinline)) static void keep(void)
 	}
 	mapping = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mapping[100] = block(712);
+	excluded = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(excluded, 4096, MADV_DONTFORK);
+	excluded[200] = block(776);
 	large = block(300000);
 	large[30000] = block(760);
 }
@@ -136,7 +141,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "lost";
 	pthread_t t;
 	target_stop_on_term();
-	loses = !strcmp(what, "lost");
+	loses = !strcmp(what, "lost") || !strcmp(what, "crash");
 	pthread_barrier_init(&ready, NULL, 2);
 	keep();
 	if (!strcmp(what, "many"))
@@ -151,6 +156,8 @@ int main(int argc, char **argv)
 	__asm__ volatile("" : "+r"(of_register));
 	target_ready();
 	while (!target_stop) {
+		if (!strcmp(what, "crash"))
+			abort();
 		pause();
 		__asm__ volatile("" : "+r"(of_register)); /* stays in the register */
 	}
