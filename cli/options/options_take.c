@@ -330,7 +330,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), TIDS(snapshot.threads)},
         {"fault-thread", 0, "TID", "treat this thread as if it had faulted (repeatable)", V(SNAPSHOT), TIDS(snapshot.faults)},
         {"module-load", 0, "FILE",
-         "run this pmodule, .lua or .so, or one of dynprobe's own: deadlock, heap, python, stl, threads (repeatable)", MODULES,
+         "run this pmodule, .lua or .so, or one of dynprobe's own: deadlock, heap, leaks, python, stl, threads (repeatable)", MODULES,
          NAMES(snapshot.modules)},
         {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, NAMES(snapshot.module_dirs)},
         {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, NAMES(snapshot.module_options)},

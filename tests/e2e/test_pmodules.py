@@ -3,6 +3,7 @@
 unchanged.
 """
 
+import json
 import os
 import re
 import resource
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import unittest
 
+import binutils
 import harness
 from harness import DYNPROBE, ROOT, Case, target_path
 
@@ -201,6 +203,83 @@ class ReadyMade(PmoduleCase):
         self.assertIn("5 threads have this stack", shown)
         listed = subprocess.run([self.path("bin/dynprobe"), "pmodule", "list"], capture_output=True, text=True, check=True).stdout
         self.assertEqual([line.split()[0] for line in listed.splitlines()], sorted(n[:-4] for n in os.listdir(READY_MADE)))
+
+
+class Leaks(PmoduleCase):
+    """What tests/targets/leaky.c loses is named, and nothing else."""
+
+    LOST = {(88, 100): None, (4008, 7): "a page of the book", (56, 5): "leaky_table", (136, 20): None, (216, 3): None, ((1 << 20) + 4096 - 16, 1): None}
+
+    def taken(self, *words, options=("--mode", "fork")):
+        """Its notes, attributes and classifiers."""
+        path = self.path("leaks.dps")
+        self.run_tool("snapshot", *words, "-o", path, "--module-timeout", 20000, *options, "--module-load", os.path.join(READY_MADE, "leaks.lua"))
+        snapshot = harness.shown(path)
+        return [n["text"] for n in snapshot.get("notes", [])], snapshot["attributes"], snapshot.get("classifiers", [])
+
+    def check_lost(self, notes, attributes, classifiers):
+        groups = json.loads(attributes["leaks.groups"])
+        self.assertEqual({(g["size"], g["count"]): g.get("what") for g in groups}, self.LOST, notes)
+        self.assertEqual([g["bytes"] for g in groups], sorted((g["size"] * g["count"] for g in groups), reverse=True))
+        self.assertEqual(sum(g["within"] for g in groups), 19, "of the list of 20 nodes only the first has nothing that points to it")
+        self.assertEqual((attributes["leaks.blocks"], attributes["leaks.within"]), (136, 19))
+        self.assertEqual(attributes["leaks.bytes"], sum(g["bytes"] for g in groups))
+        self.assertGreater(attributes["leaks.used"], 136 + 1000)
+        self.assertIn("leak-candidates", classifiers)
+        self.assertRegex(notes[0], r"^leak candidates: no pointer was found to 136 blocks \(1\.1 MB\) of \d+ blocks \(\S+ MB\) in use; to 19 of them other candidates point$")
+        self.assertEqual(len(notes), 1 + len(groups), "no doubts")
+
+    def test_exactly_what_was_lost_is_named(self):
+        self.check_lost(*self.taken(self.target("leaky").pid))
+
+    @unittest.skipUnless(os.path.exists(target_path("leaky-static")), "no static C library")
+    def test_in_a_static_program(self):
+        """Its heap begins with other things, and its arena is in its own data."""
+        groups = json.loads(self.taken(self.target("leaky-static").pid)[1]["leaks.groups"])
+        self.assertEqual({(g["size"], g["count"]) for g in groups}, set(self.LOST))
+
+    @harness.needs("gdb")
+    def test_in_a_core(self):
+        core = binutils.core_of_crash(self.path("core"), target_path("leaky"), "crash")
+        self.check_lost(*self.taken("--core", core, options=()))
+
+    def test_nothing_lost_is_said_plainly(self):
+        """All blocks have a pointer somewhere: in a register, a stack, thread-local storage, memory that children do not get, ..."""
+        notes, attributes, classifiers = self.taken(self.target("leaky", "nothing").pid)
+        self.assertEqual(len(notes), 1, notes)
+        self.assertRegex(notes[0], r"^no leak candidates: a pointer leads to each of \d+ blocks \(\S+ kB\) in use$")
+        self.assertEqual((attributes["leaks.blocks"], classifiers), (0, []))
+
+    def test_groups_beyond_the_limit_are_counted(self):
+        notes, _, _ = self.taken(self.target("leaky").pid, options=("--mode", "fork", "--module", "leaks:groups,2"))
+        self.assertEqual((len(notes), notes[-1]), (4, "and 128 blocks of other sizes (--module=leaks:groups,20)"))
+
+    def test_it_needs_the_memory_of_one_moment(self):
+        t = self.target("leaky")
+        notes, attributes, _ = self.taken(t.pid, options=())
+        self.assertEqual(notes, ["leak candidates are not known: it takes memory of one moment: a copy (--mode fork) or a core (--core)"])
+        self.assertNotIn("leaks.blocks", attributes)
+        self.run_tool("pmodule", "run", self.path("leaks.dps"), "--module-load", os.path.join(READY_MADE, "leaks.lua"), "-o", self.path("again.dps"))
+        again = harness.shown(self.path("again.dps"))["notes"]
+        self.assertIn("the file keeps only some pages of the memory", again[0]["text"])
+
+    def test_little_time_is_no_answer(self):
+        t = self.target("leaky", "many", 200000)
+        path = self.path("short.dps")
+        self.run_tool("snapshot", t.pid, "-o", path, "--mode", "fork", "--module-timeout", "1ms", "--module-load", os.path.join(READY_MADE, "leaks.lua"), status=None)
+        self.assertNotIn("leaks.blocks", harness.shown(path)["attributes"])
+
+    def test_another_allocator_is_named(self):
+        """An empty library of that name, but all that tells them apart is the name."""
+        other = harness.compiled(self.path("libjemalloc.so.2"), "gcc", "-shared", "-fPIC", text="int unused;")
+        t = self.target("leaky", env=harness.environment(LD_PRELOAD=other))
+        notes, _, _ = self.taken(t.pid)
+        self.assertEqual(notes, ["leak candidates are not known: libjemalloc.so.2 allocates here, and only the heap of glibc's malloc is known"])
+
+    def test_the_file_does_not_grow_by_the_heap(self):
+        t = self.target("leaky", "many", 20000)
+        self.taken(t.pid)
+        self.assertLess(os.path.getsize(self.path("leaks.dps")), 200000, "20 MB were read")
 
 
 class Conformance(PmoduleCase):

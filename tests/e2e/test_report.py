@@ -132,6 +132,28 @@ class Report(harness.Case):
             self.assertEqual(b.run(browser.TOO_PALE), [], scheme)
         self.assertEqual(b.errors, [])
 
+    def test_leak_candidates_are_a_table(self):
+        t = self.target("leaky")
+        shot, page = self.path("l.dps"), self.path("l.html")
+        harness.tool("snapshot", t.pid, "-o", shot, "--mode", "fork", "--module-timeout", 20000, "--module-load", os.path.join(harness.ROOT, "pmodules", "scripts", "leaks.lua"), status=0)
+        self.report(shot, "-o", page)
+        b = self.browse(page)
+        rows = b.run("[...document.querySelectorAll('#verdict table.leaks tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+        self.assertEqual(len(rows), 7)
+        self.assertIn(["100", "88", "8800"], [r[:3] for r in rows])
+        self.assertIn(["7", "4008", "28056", "a page of the book"], [r[:3] + r[4:] for r in rows])
+        self.assertRegex(b.run("document.getElementById('verdict').textContent"), r"^leak candidates: no pointer was found to 136 blocks")
+        for scheme in "light", "dark":
+            b.scheme(scheme)
+            self.assertEqual(b.run(browser.TOO_PALE), [], scheme)
+        self.assertEqual(b.errors, [])
+        calm = self.target("leaky", "nothing")
+        harness.tool("snapshot", calm.pid, "-o", shot, "--mode", "fork", "--module-timeout", 20000, "--module-load", os.path.join(harness.ROOT, "pmodules", "scripts", "leaks.lua"), status=0)
+        self.report(shot, "-o", page)
+        b.open(page)
+        self.until(b, "document.body.dataset.ready === 'yes'")
+        self.assertRegex(b.run("document.getElementById('verdict').textContent"), "^no leak candidates: a pointer leads to each of ")
+
     def test_a_crash_opens_on_the_code_of_the_program(self):
         core = binutils.core_of_crash(self.path("core"), harness.compiled(self.path("strings"), "gcc", "-g", "-O0", "-fno-builtin", text="""
             #include <string.h>
@@ -149,6 +171,7 @@ class Report(harness.Case):
         module = self.written("odd.lua", """pmodule.define { id = "odd", load = function()
             pmodule.register(pmodule.event.postattach, function(bt)
                 bt:add_kv_string("deadlock.cycle.1", '[{"tid": "<b>", "name": 1}]')
+                bt:add_kv_string("leaks.groups", '[{"size": "<img src=x onerror=window.broken=1>", "count": 1}]')
                 bt:add_kv_string("deadlock.cycle.2", '[{"tid": 1, "name": "<img src=x onerror=window.broken=1>", "what": "a", "lock": "b"}]')
                 bt:annotate(pmodule.annotation.warning, "<img src=x onerror=window.broken=1>")
             end) end }""")

@@ -298,6 +298,16 @@ check["backtrace:files"] = function()
 	if where == "live" then assert(bt:files()[1]:find("pipe:", 1, true) or bt:files()[1]:find("/", 1, true)) end
 	equal(type(bt:files()), "table")
 end
+check["backtrace:heap"] = function()
+	local heap, why = bt:heap() -- of a stopped process nothing is known
+	if where == "live" then
+		equal(heap, nil)
+		assert(why:find("one moment", 1, true), why)
+		return
+	end
+	assert(heap.used > 0 and heap.used_bytes >= heap.lost_bytes and heap.lost >= heap.within, why)
+	equal(type(heap.groups), "table")
+end
 check["backtrace:add_tag"] = function() bt:add_tag("reference-tag") end
 check["backtrace:add_kv_int"] = function() bt:add_kv_int("reference.int", 1 << 62) end
 check["backtrace:add_kv_string"] = function()

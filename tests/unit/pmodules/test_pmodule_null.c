@@ -75,6 +75,7 @@ static const struct function {
 	FN(pmodule_backtrace_next_variable, 'l', "bsssv"),
 	FN(pmodule_backtrace_next_pmap, 'l', "bp"),
 	FN(pmodule_backtrace_file, 'l', "bnP"),
+	FN(pmodule_backtrace_heap, 'l', "b"),
 	FN(pmodule_pmap_start, 'l', "p"),
 	FN(pmodule_pmap_stop, 'l', "p"),
 	FN(pmodule_pmap_offset, 'l', "p"),
