@@ -5,7 +5,7 @@
 
 #include "pmodules/heap/heap.h"
 
-#include "probes/image/image.h"
+#include "probes/probes.h"
 
 #define DP_HEAP_PAGE   UINT64_C(4096)
 #define DP_HEAP_ARENA  (UINT64_C(64) << 20) /* alignment and largest size of a heap of an arena other than the main one */
