@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATE_BYTES UINT64_C(0x898)       /* struct malloc_state, 2.27 to 2.41 */
 #define LARGE_LEAST (UINT64_C(128) << 10) /* malloc's usual threshold for a mapping of its own */
 
 static struct dp_heap_region *add(struct dp_heap_survey *h, uint64_t start, uint64_t end)
@@ -41,7 +40,7 @@ static uint64_t add_arena(struct dp_heap_survey *h, uint64_t at, uint64_t end)
 	struct dp_heap_region *r = add(h, at, at + info[2]);
 	if (!r)
 		return 0;
-	r->from = at + in + (is_first ? (STATE_BYTES + 15) & ~UINT64_C(15) : 0);
+	r->from = at + in + (is_first ? (DP_HEAP_STATE + 15) & ~UINT64_C(15) : 0);
 	r->arena = is_first ? info[0] : 0;
 	return r->end;
 }

@@ -9,6 +9,7 @@
 
 #define DP_HEAP_PAGE   UINT64_C(4096)
 #define DP_HEAP_ARENA  (UINT64_C(64) << 20) /* alignment and largest size of a heap of an arena other than the main one */
+#define DP_HEAP_STATE  UINT64_C(0x898)      /* bytes of struct malloc_state, 2.27 to 2.41 */
 #define DP_HEAP_HEADER UINT64_C(16)         /* of a chunk: the size of a free chunk before it, its own size and flags */
 
 enum dp_heap_state { DP_HEAP_UNREACHED, DP_HEAP_REACHED, DP_HEAP_CACHED };
@@ -39,6 +40,7 @@ struct dp_heap_survey {
 	bool failed;  /* out of memory, or more blocks than can be handled */
 	bool expired; /* no time left */
 	bool knows_caches, knows_fast;
+	uint64_t main_arena; /* its malloc_state; 0: not found */
 	struct dp_heap_page *cache;
 	uint8_t *window; /* for long reads */
 };

@@ -161,6 +161,8 @@ void dp_heap_lists(struct dp_heap_survey *h)
 	for (size_t i = 0; i < h->nregions && !dp_heap_is_over(h); i++) {
 		const struct dp_heap_region *r = &h->region[i];
 		const uint64_t arena = r->is_main && r->top ? main_arena(h, r->top) : r->arena;
+		if (r->is_main && arena)
+			h->main_arena = arena;
 		if (arena)
 			mark_fast(h, arena);
 		else if (r->is_main && r->n)

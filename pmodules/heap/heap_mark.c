@@ -124,20 +124,40 @@ static uint64_t begin_of(const struct dp_heap_survey *h, size_t i)
 	return least - RED_ZONE;
 }
 
+/* A heap's known part, with the arena's own data in front. */
+static uint64_t begin_of_known(const struct dp_heap_region *r)
+{
+	return r->arena ? r->start : r->from;
+}
+
 /* Around the chunks of heaps. */
 static void mark_from(struct dp_heap_survey *h, uint64_t from, uint64_t end)
 {
 	for (size_t i = 0; i < h->nregions && from < end; i++) {
 		const struct dp_heap_region *r = &h->region[i];
 		const uint64_t behind = r->is_damaged || !r->n ? r->walked : r->end;
-		if (behind <= from || r->from >= end || behind <= r->from)
+		if (behind <= from || begin_of_known(r) >= end || behind <= r->from)
 			continue;
-		if (r->from > from)
-			dp_heap_words(h, from, r->from, mark_words, NULL);
+		if (begin_of_known(r) > from)
+			dp_heap_words(h, from, begin_of_known(r), mark_words, NULL);
 		from = behind;
 	}
 	if (from < end)
 		dp_heap_words(h, from, end, mark_words, NULL);
+}
+
+/*
+ * Malloc's own lists are no roots: they lead to the headers of free chunks, which overlap the last 8 bytes of the block before.
+ */
+static void mark_around(struct dp_heap_survey *h, uint64_t from, uint64_t end)
+{
+	const uint64_t arena = h->main_arena, behind = arena + DP_HEAP_STATE;
+	if (!arena || behind <= from || arena >= end) {
+		mark_from(h, from, end);
+		return;
+	}
+	mark_from(h, from, arena);
+	mark_from(h, behind, end);
 }
 
 static void mark_roots(struct dp_heap_survey *h)
@@ -146,7 +166,7 @@ static void mark_roots(struct dp_heap_survey *h)
 	mark_words(h, &registers, NULL);
 	for (size_t i = 0; i < dp_image_nmaps(h->m->image) && !dp_heap_is_over(h); i++) {
 		if (is_root(h->m->image, i))
-			mark_from(h, begin_of(h, i), dp_image_map(h->m->image, i)->end.v);
+			mark_around(h, begin_of(h, i), dp_image_map(h->m->image, i)->end.v);
 	}
 }
 

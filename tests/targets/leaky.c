@@ -41,6 +41,7 @@ const struct table leaky_table = {nothing};
 char *inside[KEPT];
 struct node *list;
 void **mapping, **excluded, **large, **large_blocks;
+char *behind;
 __thread char *of_thread;
 static pthread_barrier_t ready;
 static bool loses = true;
@@ -50,6 +51,17 @@ static void *block(size_t size)
 	char *p = malloc(size);
 	memset(p, 0x11, size); /* no addresses of an earlier owner */
 	return p;
+}
+
+/* The C library's functions leave in these registers what they stored. */
+static void clear_vectors(void)
+{
+	__asm__ volatile("pxor %%xmm0, %%xmm0; pxor %%xmm1, %%xmm1; pxor %%xmm2, %%xmm2; pxor %%xmm3, %%xmm3;"
+	                 "pxor %%xmm4, %%xmm4; pxor %%xmm5, %%xmm5; pxor %%xmm6, %%xmm6; pxor %%xmm7, %%xmm7;"
+	                 "pxor %%xmm8, %%xmm8; pxor %%xmm9, %%xmm9; pxor %%xmm10, %%xmm10; pxor %%xmm11, %%xmm11;"
+	                 "pxor %%xmm12, %%xmm12; pxor %%xmm13, %%xmm13; pxor %%xmm14, %%xmm14; pxor %%xmm15, %%xmm15" ::
+	                         : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+	                           "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
 __attribute__((noinline)) static void lose_list(size_t size)
@@ -64,7 +76,7 @@ __attribute__((noinline)) static void lose_list(size_t size)
 
 __attribute__((noinline)) static void lose(void)
 {
-	for (int i = 0; i < 100; i++)
+	for (int i = 0; i < 99; i++)
 		block(88);
 	for (int i = 0; i < 7; i++)
 		strcpy(block(4000), "a page of the book");
@@ -92,11 +104,21 @@ __attribute__((noinline)) static void keep(void)
 	large[30000] = block(760);
 }
 
+/* Leaves addresses of a lost block in the part of the stack that is not in use any more. */
+__attribute__((noinline)) static void leave_behind(void)
+{
+	void *volatile deep[4096];
+	void *lost = loses ? block(88) : NULL;
+	for (int i = 0; i < 4096; i++)
+		deep[i] = lost;
+	(void)deep[0];
+}
+
 /* Enough of each size for a thread's cache, a fast list, and the other lists. */
 __attribute__((noinline)) static void free_some(void)
 {
 	static void *all[3][30];
-	static const size_t size[3] = {120, 40, 2008};
+	static const size_t size[3] = {2008, 120, 40}; /* freed first: many free bytes at once empty the fast lists */
 	for (int k = 0; k < 3; k++)
 		for (int i = 0; i < 30; i++)
 			all[k][i] = block(size[k]);
@@ -117,6 +139,7 @@ static void *second(void *unused)
 	for (int i = 0; i < 20; i++) /* free ones of this arena */
 		free(block(168));
 	of_thread = block(600);
+	clear_vectors();
 	pthread_barrier_wait(&ready);
 	while (!target_stop)
 		target_sleep_us(10000);
@@ -141,6 +164,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "lost";
 	pthread_t t;
 	target_stop_on_term();
+	setvbuf(stdout, NULL, _IONBF, 0); /* a large block, allocated later, would empty the fast lists */
 	loses = !strcmp(what, "lost") || !strcmp(what, "crash");
 	pthread_barrier_init(&ready, NULL, 2);
 	keep();
@@ -148,12 +172,15 @@ int main(int argc, char **argv)
 		many(target_number(argc, argv, 2, 1000));
 	if (loses)
 		lose();
+	leave_behind();
 	free_some();
 	pthread_create(&t, NULL, second, NULL);
 	pthread_barrier_wait(&ready);
 	char *volatile of_stack = block(504);
 	register void *of_register __asm__("r14") = block(520);
 	__asm__ volatile("" : "+r"(of_register));
+	behind = block(24); /* a free block would lead to the last word of the one before it */
+	clear_vectors();
 	target_ready();
 	while (!target_stop) {
 		if (!strcmp(what, "crash"))
