@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot as text: a header, the threads, and what else was requested. */
+#include "base/path.h"
 #include "output/snapshot/show_internal.h"
 
 #include <inttypes.h>
@@ -89,6 +90,21 @@ static void put_line(struct dp_shower *x, const char *name, const char *text)
 		return;
 	dp_buf_printf(&x->b, "  %-12s ", name);
 	dp_show_put(x, text);
+	dp_put_str(&x->b, "\n");
+}
+
+static void put_executable(struct dp_shower *x)
+{
+	const char *exe = x->s->exe, *name = dp_snapshot_object_name(x->s, exe);
+	if (!*exe)
+		return;
+	dp_buf_printf(&x->b, "  %-12s ", "executable");
+	dp_show_put(x, exe);
+	if (strcmp(name, dp_path_last(exe)) != 0) {
+		dp_put_str(&x->b, " (started as ");
+		dp_show_put(x, name);
+		dp_put_str(&x->b, ")");
+	}
 	dp_put_str(&x->b, "\n");
 }
 
@@ -215,7 +231,7 @@ static void put_head(struct dp_shower *x)
 	put_words(x, "tags", s->tags);
 	if (strcmp(s->comm, s->application) != 0)
 		put_line(x, "name", s->comm);
-	put_line(x, "executable", s->exe);
+	put_executable(x);
 	put_command(x);
 	if (x->o->verbose)
 		put_details(x);

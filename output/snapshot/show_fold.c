@@ -55,7 +55,7 @@ void dp_show_put_run(struct dp_shower *x, const struct dp_snap_frame *first, siz
 	dp_buf_printf(&x->b, ", %zu frames", n);
 	if (first->object) {
 		dp_put_str(&x->b, " [");
-		dp_show_put(x, dp_path_last(first->object));
+		dp_show_put(x, dp_snapshot_object_name(x->s, first->object));
 		dp_put_str(&x->b, "]");
 	}
 	x->folded = true;

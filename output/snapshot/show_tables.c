@@ -59,6 +59,11 @@ void dp_show_maps(struct dp_shower *x)
 		const struct dp_snap_object *o = &x->s->objects[i];
 		dp_put_str(&x->b, i ? "  " : "\nObjects:\n  ");
 		dp_show_put(x, o->path);
+		if (o->name && *o->name) {
+			dp_put_str(&x->b, " (started as ");
+			dp_show_put(x, o->name);
+			dp_put_str(&x->b, ")");
+		}
 		dp_buf_printf(&x->b, " 0x%" PRIx64 ", debug information %s, build id ", o->start,
 		              o->has_debug ? "used" : "not used");
 		dp_show_put(x, *o->build_id ? o->build_id : "none");

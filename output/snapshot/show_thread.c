@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads and their frames: "#3  0x00005612 in name (a=1) at dir/file.c:12 [libfoo.so]". */
 #include "base/cleanup.h"
-#include "base/path.h"
 #include "output/snapshot/show_internal.h"
 
 #include <inttypes.h>
@@ -139,7 +138,7 @@ static void put_place(struct dp_shower *x, const struct dp_snap_frame *f)
 	}
 	if (bracket) {
 		dp_put_str(&x->b, " [");
-		dp_show_put(x, x->o->verbose ? f->object : dp_path_last(f->object));
+		dp_show_put(x, x->o->verbose ? f->object : dp_snapshot_object_name(x->s, f->object));
 		dp_put_str(&x->b, "]");
 	}
 	dp_put_str(&x->b, f->is_inline ? " (inlined)" : f->is_tail ? " (tail call)" : "");

@@ -488,8 +488,8 @@ struct dp_error *dp_snap_capture_core(struct dp_snap_capture *t, const char *cor
 void dp_snap_capture_name(const struct dp_snapshot *s, char *ret, size_t size)
 {
 	char program[64] = "program";
-	const char *slash = strrchr(s->exe, '/');
-	snprintf(program, sizeof(program), "%s", slash && slash[1] ? slash + 1 : *s->application ? s->application : program);
+	const char *name = dp_snapshot_object_name(s, s->exe);
+	snprintf(program, sizeof(program), "%s", *name ? name : *s->application ? s->application : program);
 	program[strcspn(program, " ")] = '\0'; /* " (deleted)" */
 	for (char *p = program; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("._+-", *p))

@@ -222,6 +222,7 @@ void dp_snap_capture_image(struct dp_snapshot *s, struct dp_image *image)
 		struct dp_module *m = dp_image_module(image, i);
 		struct dp_snap_object *o = &s->objects[s->nobjects++];
 		o->path = dp_snapshot_text(s, dp_module_path(m));
+		o->name = dp_module_shown(m) == dp_module_name(m) ? "" : dp_snapshot_text(s, dp_module_shown(m));
 		o->build_id = dp_snapshot_text(s, dp_module_build_id(m));
 		o->bias = dp_module_bias(m);
 	}

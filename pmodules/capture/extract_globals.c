@@ -46,14 +46,14 @@ static bool is_name_of_unit(const char *wanted, const struct dp_global *g)
 	return false;
 }
 
-/* "module!name": the module's file name. Each part may be a pattern. */
+/* "module!name": the module's file name, or the link by which it was started. Each part may be a pattern. */
 static bool fits(const char *wanted, const struct dp_global *g)
 {
-	const char *bang = strchr(wanted, '!'), *path = dp_module_name(g->module);
+	const char *bang = strchr(wanted, '!');
 	char module[256];
 	if (bang) {
 		snprintf(module, sizeof(module), "%.*s", (int)(bang - wanted), wanted);
-		if (fnmatch(module, path, 0))
+		if (fnmatch(module, dp_module_name(g->module), 0) && fnmatch(module, dp_module_shown(g->module), 0))
 			return false;
 		wanted = bang + 1;
 	}

@@ -173,6 +173,7 @@ static const struct dp_store_row object_rows[] = {
         {ROW(4, HEX, end, "end"), .always = true},
         {ROW(5, INT, bias, "bias")},
         {ROW(6, BOOL, has_debug, "has_debug")},
+        {ROW(7, TEXT, name, "name")},
 };
 RECORD(object, "Object", object_rows, DP_LINK_NONE);
 #undef T

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A snapshot's memory, and functions that make its parts. */
 #include "pmodules/model/snapshot.h"
+#include "base/path.h"
 #include "base/text_hash.h"
 
 #include <stdarg.h>
@@ -325,6 +326,14 @@ bool dp_snap_frame_is_subject(const struct dp_snap_frame *f)
 {
 	const struct dp_snap_thread *t = f->thread;
 	return f->is_fault || (t && !t->is_fault && dp_snap_thread_is_subject(t) && f == of_interest(t));
+}
+
+const char *dp_snapshot_object_name(const struct dp_snapshot *s, const char *path)
+{
+	for (size_t i = 0; i < s->nobjects; i++)
+		if (s->objects[i].name && *s->objects[i].name && !strcmp(s->objects[i].path, path))
+			return s->objects[i].name;
+	return dp_path_last(path);
 }
 
 const struct dp_snap_map *dp_snapshot_map_at(const struct dp_snapshot *s, uint64_t addr)

@@ -183,7 +183,8 @@ struct dp_snap_object { /* a file with mapped code */
 	const char *path, *build_id; /* build_id: hexadecimal, "" if none */
 	uint64_t start, end;
 	int64_t bias;
-	bool has_debug; /* its debug information was used */
+	bool has_debug;   /* its debug information was used */
+	const char *name; /* of the executable: the link by which it was started, a file name; "" or NULL if none */
 };
 struct dp_snap_file { /* an open file descriptor */
 	int fd;
@@ -249,6 +250,9 @@ struct dp_snapshot {
 	size_t nsources;
 	struct dp_snap_word *truncations;  /* what limits left out, in words; if not empty, there is the classifier "truncated" */
 };
+
+/* What people call the object of that path: the last part, or the link by which it was started. */
+const char *dp_snapshot_object_name(const struct dp_snapshot *s, const char *path);
 
 /* An empty snapshot with a random id. NULL: out of memory. */
 struct dp_snapshot *dp_snapshot_create(void);

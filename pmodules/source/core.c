@@ -420,7 +420,10 @@ struct dp_error *dp_core_image(struct dp_core *c, struct dp_image **ret)
 		err = dp_error_nomem();
 	}
 	dp_buf_fini(&maps);
-	return err ? err : put_vdso(c, *ret);
+	if (err)
+		return err;
+	dp_image_started_as(*ret, c->args, c->comm);
+	return put_vdso(c, *ret);
 }
 
 /* ---- queries ------------------------------------------------------------------------------------------------------------ */

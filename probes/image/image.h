@@ -71,6 +71,11 @@ const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_name(const struct dp_module *m); /* last part of the path */
 /* The same for people: of an executable that was started by a link, the link's name. */
 const char *dp_module_shown(const struct dp_module *m);
+/*
+ * Notes by which name the executable was started, where that is a link to its file: the first word of its arguments (servers write
+ * their state after it, and a login shell has a dash before it), else comm. An image of a running process has done so itself.
+ */
+void dp_image_started_as(struct dp_image *image, const char *args, const char *comm);
 int64_t dp_module_bias(const struct dp_module *m); /* address in the target = address in the file (p_vaddr) + bias */
 /* The build-id note as hex digits, "" if there is none. Loads the file. */
 const char *dp_module_build_id(struct dp_module *m);

@@ -79,18 +79,15 @@ void dp_image_call(struct dp_image *image, const char *name)
 			m->called[i] = dp_take(last, NULL);
 }
 
-/* Reads the first line or argument; false if there is none. */
-static bool read_first(int pid, const char *what, char *buf, size_t size)
+/* Reads the first line or argument; "" if there is none. */
+static void read_first(int pid, const char *what, char *buf, size_t size)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
 	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-	if (n <= 0)
-		return false;
-	buf[n] = 0;
+	buf[n > 0 ? n : 0] = 0;
 	buf[strcspn(buf, "\n")] = 0;
-	return true;
 }
 
 /* Does that path, or that name beside the executable, lead to the executable's file? Then it is what people know it by. */
@@ -115,18 +112,23 @@ static void note_started(struct dp_image *image, const char *name)
 		m->started = strdup(last);
 }
 
-/* Uses comm and the first word of argv[0]: servers write their state after it, and a login shell has a dash before it. */
+void dp_image_started_as(struct dp_image *image, const char *args, const char *comm)
+{
+	dp_auto_free char *word = strndup(args + (*args == '-'), strcspn(args + (*args == '-'), " "));
+	dp_image_call(image, comm);
+	if (word) {
+		dp_image_call(image, word);
+		note_started(image, word);
+	}
+	note_started(image, comm);
+}
+
 void dp_image_call_as_started(struct dp_image *image)
 {
-	char text[64] = "", argv[4096];
+	char comm[64] = "", args[4096] = "";
 	if (!image->pid)
 		return;
-	if (read_first(image->pid, "comm", text, sizeof(text)))
-		dp_image_call(image, text);
-	if (read_first(image->pid, "cmdline", argv, sizeof(argv))) {
-		argv[strcspn(argv, " ")] = 0;
-		dp_image_call(image, argv + (argv[0] == '-'));
-		note_started(image, argv + (argv[0] == '-'));
-	}
-	note_started(image, text);
+	read_first(image->pid, "comm", comm, sizeof(comm));
+	read_first(image->pid, "cmdline", args, sizeof(args));
+	dp_image_started_as(image, args, comm);
 }

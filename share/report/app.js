@@ -49,7 +49,8 @@ const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "\u20
 const stateName = { R: "running", S: "sleeping", D: "in uninterruptible sleep", T: "stopped", t: "traced", Z: "zombie", X: "dead", I: "idle", P: "parked" };
 const kindOf = (v) => v.kind || (types[v.type] || {}).kind;
 const sizeOf = (v) => v.size !== undefined ? v.size : (types[v.type] || {}).size;
-const where = (f) => f.path ? base(f.path) + (f.line ? ":" + f.line : "") : base(f.object);
+const called = (path) => ((data.objects || []).find((o) => o.name && o.path === path) || { name: base(path) }).name; // as the program was started
+const where = (f) => f.path ? base(f.path) + (f.line ? ":" + f.line : "") : called(f.object);
 
 /* ---- threads: those with the same stack share a row; a faulting thread has its own ---- */
 const identity = (f) => f.is_synthesized ? symbol(f) + (f.path || "") + f.line : f.pc + (f.is_inline ? symbol(f) : "");
@@ -256,7 +257,7 @@ async function drawFrame(pane) {
 	const list = values.frames[i] || [], locals = list.filter((v) => v.place !== "parameter");
 	drawTree(pane, "Parameters", parameters(list));
 	drawTree(pane, "Locals", locals);
-	if (!list.length) none(pane, f.path ? "no parameters and no locals here" : "no variables: there is no debug information for " + (base(f.object) || "this code"));
+	if (!list.length) none(pane, f.path ? "no parameters and no locals here" : "no variables: there is no debug information for " + (called(f.object) || "this code"));
 }
 const ROWS = 300;
 function table(pane, title, heads, rows) {
@@ -282,7 +283,7 @@ function drawRegisters(pane) {
 }
 async function drawGlobals(pane) {
 	const by = new Map();
-	for (const v of globals) { const k = base(v.object) + " " + (v.unit || ""); by.set(k, (by.get(k) || []).concat(v)); }
+	for (const v of globals) { const k = called(v.object) + " " + (v.unit || ""); by.set(k, (by.get(k) || []).concat(v)); }
 	for (const [k, list] of by) drawTree(pane, k, list);
 	const t = state.thread, values = t && await valuesOf(t);
 	if (state.thread !== t || state.tab !== "globals") return;
@@ -292,7 +293,7 @@ async function drawGlobals(pane) {
 function drawProcess(pane) {
 	drawNotes(pane, data.notes);
 	table(pane, "Attributes", ["key", "value"], Object.entries(data.attributes || {}));
-	table(pane, "Process", ["", ""], [["command line", (data.argv || []).join(" ")], ["executable", data.exe], ["mode", data.mode], ["pause", ms(data.pause_ns)], ["until all threads stopped", ms(data.stop_ns)],
+	table(pane, "Process", ["", ""], [["command line", (data.argv || []).join(" ")], ["executable", data.exe && data.exe + (called(data.exe) === base(data.exe) ? "" : "  (started as " + called(data.exe) + ")")], ["mode", data.mode], ["pause", ms(data.pause_ns)], ["until all threads stopped", ms(data.stop_ns)],
 		["prefetch", ms(data.rehearsal_ns)], ["total time", ms(data.total_ns)], ["probe", data.probe], ["condition", data.condition], ["id", data.id], ["taken by", data.dynprobe]].filter((r) => r[1]));
 	for (const x of data.truncations || []) pane.append(make("div", "note warning", "left out: " + x));
 	table(pane, "Environment", [""], (data.environ || []).map((x) => [x]));
@@ -302,7 +303,7 @@ function drawProcess(pane) {
 function drawMaps(pane) {
 	table(pane, "Mappings", ["start", "end", "", "offset", "path"], (data.maps || []).map((m) =>
 		[m.start, m.end, (m.read ? "r" : "-") + (m.write ? "w" : "-") + (m.exec ? "x" : "-") + (m.shared ? "s" : "p"), m.offset, m.is_guard ? "(guard page)" : m.path]));
-	table(pane, "Modules", ["start", "build-id", "path"], (data.objects || []).map((o) => [o.start, o.build_id, o.path + (o.has_debug ? "" : "  (no debug information)")]));
+	table(pane, "Modules", ["start", "build-id", "path"], (data.objects || []).map((o) => [o.start, o.build_id, o.path + (o.name ? "  (started as " + o.name + ")" : "") + (o.has_debug ? "" : "  (no debug information)")]));
 }
 /* Visits every value of every thread, and yields to the browser now and then. Stops when `more` returns false. */
 async function eachValue(more, visit) {

@@ -109,7 +109,7 @@ static void full_process(struct dp_snapshot *s)
 	static const char *const argv[] = {"prog", "", "-x", NULL}, *const environ_[] = {"A=1", NULL};
 	static struct dp_snap_map maps[] = {{0x1000, 0x2000, 0x10, 77, 1, 0, 1, 0, 0, "/bin/prog"},
 	                                    {0x3000, UINT64_MAX, 0, 0, 0, 1, 0, 1, 1, ""}};
-	static struct dp_snap_object objects[] = {{"/bin/prog", "abcdef", 0x1000, 0x2000, -4096, true}};
+	static struct dp_snap_object objects[] = {{"/bin/prog", "abcdef", 0x1000, 0x2000, -4096, true, ""}};
 	static struct dp_snap_file files[] = {{0, "/dev/null"}, {7, "socket:[1]"}};
 	static struct dp_snap_limit limits[] = {{"Max stack size", "8388608", "unlimited", "bytes"}};
 	static struct dp_snap_memory memory[] = {{0x1000, 4, (const uint8_t *)"\0\1\2\3"}, {0x3000, 2, (const uint8_t *)"xy"}};
@@ -305,7 +305,7 @@ static void same_process(const struct dp_snapshot *x, const struct dp_snapshot *
 	}
 	ARRAY(dp_snap_object, objects, nobjects)
 	{
-		TEXT(path), TEXT(build_id), SAME(start), SAME(end), SAME(bias), SAME(has_debug);
+		TEXT(path), TEXT(build_id), SAME(start), SAME(end), SAME(bias), SAME(has_debug), TEXT(name);
 	}
 	ARRAY(dp_snap_file, files, nfiles) SAME(fd), TEXT(target);
 	ARRAY(dp_snap_limit, limits, nlimits) TEXT(name), TEXT(soft), TEXT(hard), TEXT(unit);

@@ -344,7 +344,7 @@ Test(show, no_byte_of_the_target_commands_the_terminal)
 	struct dp_snap_frame *f = frame(s, t, evil, 1);
 	struct dp_snap_siginfo info = {.name = evil, .reason = evil};
 	struct dp_snap_map map = {.path = evil};
-	struct dp_snap_object object = {.path = evil, .build_id = evil};
+	struct dp_snap_object object = {.path = evil, .build_id = evil, .name = evil};
 	struct dp_snap_file file = {.target = evil};
 	struct dp_snap_limit limit = {evil, evil, evil, evil};
 	t->name = t->fault_reason = t->unwind_end = t->syscall_text = evil;

@@ -35,6 +35,20 @@ Test(file, a_snapshot_of_nothing_comes_back)
 	dp_snapshot_destroy(back);
 }
 
+Test(file, an_executable_keeps_the_name_by_which_it_was_started)
+{
+	struct dp_snap_object object[] = {{.path = "/bin/check", .build_id = "", .name = "server"},
+	                                  {.path = "/bin/other", .build_id = "", .name = ""}};
+	struct dp_snapshot *s = dp_snapshot_create(), *back;
+	s->objects = object, s->nobjects = 2;
+	back = there_and_back(s);
+	cr_expect_str_eq(dp_snapshot_object_name(back, "/bin/check"), "server");
+	cr_expect_str_eq(dp_snapshot_object_name(back, "/bin/other"), "other");
+	cr_expect_str_eq(dp_snapshot_object_name(back, "[vdso]"), "[vdso]");
+	dp_snapshot_destroy(s);
+	dp_snapshot_destroy(back);
+}
+
 Test(file, no_texts_and_empty_texts_are_not_the_same)
 {
 	static const char *const none[] = {NULL};
