@@ -162,10 +162,10 @@ PMODULE_API const char *pmodule_backtrace_file(ptrace_backtrace_t *, unsigned i,
  * moment: only in mode fork and of cores, while the snapshot is taken. It takes a second for some hundred megabytes; use
  * postattach. Valid until the callback returns.
  */
-struct pmodule_heap_group { /* candidates of one size and first word */
+struct pmodule_heap_group { /* blocks of one size and first word */
 	uint64_t size;    /* of each, as malloc_usable_size() */
 	uint64_t count, bytes;
-	uint64_t within;  /* of these, other candidates point to so many */
+	uint64_t within;  /* of candidates: other candidates point to so many of them */
 	uint64_t address; /* of the first one */
 	uint64_t first;   /* the first word, if it leads into a mapped file (a vtable, a constant), or 0 */
 };
@@ -176,8 +176,8 @@ struct pmodule_heap {
 	uint64_t lost, lost_bytes, within;         /* candidates; `within` as above */
 	uint64_t unknown_bytes;                    /* of a heap that could not be read to its end (damaged?); pointers in it count */
 	bool knows_caches, knows_fast;             /* false: blocks in them may be among the candidates */
-	const struct pmodule_heap_group *group;    /* most bytes first; at most 4096 */
-	size_t ngroups;
+	const struct pmodule_heap_group *group, *used_group; /* of candidates, and of all in use: most bytes first; at most 4096 */
+	size_t ngroups, nused_groups;
 };
 PMODULE_API const struct pmodule_heap *pmodule_backtrace_heap(ptrace_backtrace_t *); /* NULL: out of memory */
 

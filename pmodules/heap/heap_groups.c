@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Totals, and the candidates by size and first word: of objects with a vtable, by their class. */
+/* Totals, and blocks by size and first word: of objects with a vtable, by their class. */
 #include "pmodules/heap/heap_internal.h"
 
 #include <stdlib.h>
@@ -64,42 +64,76 @@ static void count(struct dp_heap_survey *h, struct pmodule_heap *ret)
 	}
 }
 
-static size_t list(struct dp_heap_survey *h, struct pmodule_heap_group *g)
+/* ---- kinds --------------------------------------------------------------------------------------------------------------- */
+
+struct kinds { /* a list that is merged whenever it is full */
+	struct pmodule_heap_group *at;
+	size_t n, cap;
+};
+
+static void merge_all(struct kinds *k)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < h->nblocks; i++) {
+	if (k->n)
+		qsort(k->at, k->n, sizeof(*k->at), by_kind);
+	k->n = merge(k->at, k->n);
+}
+
+static bool make_room(struct kinds *k)
+{
+	if (k->n < k->cap)
+		return true;
+	merge_all(k);
+	if (k->n < k->cap / 2)
+		return true;
+	const size_t cap = k->cap ? 2 * k->cap : 16384;
+	struct pmodule_heap_group *more = realloc(k->at, cap * sizeof(*more));
+	if (!more)
+		return false;
+	k->at = more;
+	k->cap = cap;
+	return true;
+}
+
+/* The kinds of the candidates, or of all that is in use. */
+static void collect(struct dp_heap_survey *h, bool of_lost, struct kinds *k)
+{
+	for (size_t i = 0; i < h->nblocks && !dp_heap_is_over(h); i++) {
 		const struct dp_heap_block *b = &h->block[i];
+		if (of_lost ? b->state != DP_HEAP_UNREACHED : b->state == DP_HEAP_CACHED)
+			continue;
+		if (!make_room(k)) {
+			h->failed = true;
+			return;
+		}
 		const uint64_t size = dp_heap_size(b);
-		if (b->state == DP_HEAP_UNREACHED)
-			g[n++] = (struct pmodule_heap_group){.size = size,
-			                                     .count = 1,
-			                                     .bytes = size,
-			                                     .within = b->is_within,
-			                                     .address = b->at,
-			                                     .first = first_word(h, b)};
+		k->at[k->n++] = (struct pmodule_heap_group){.size = size,
+		                                            .count = 1,
+		                                            .bytes = size,
+		                                            .within = b->is_within,
+		                                            .address = b->at,
+		                                            .first = first_word(h, b)};
 	}
-	return n;
+	merge_all(k);
+}
+
+static const struct pmodule_heap_group *groups(struct dp_heap_survey *h, bool of_lost, struct dp_arena *arena, size_t *n)
+{
+	struct kinds k = {0};
+	collect(h, of_lost, &k);
+	if (k.n)
+		qsort(k.at, k.n, sizeof(*k.at), by_bytes);
+	*n = k.n < MOST_GROUPS ? k.n : MOST_GROUPS;
+	struct pmodule_heap_group *kept = *n ? dp_arena_alloc(arena, *n * sizeof(*kept)) : NULL;
+	h->failed |= *n && !kept;
+	for (size_t i = 0; kept && i < *n; i++)
+		kept[i] = k.at[i];
+	free(k.at);
+	return kept;
 }
 
 void dp_heap_report(struct dp_heap_survey *h, struct dp_arena *arena, struct pmodule_heap *ret)
 {
 	count(h, ret);
-	if (!ret->lost)
-		return;
-	struct pmodule_heap_group *all = malloc(ret->lost * sizeof(*all));
-	if (!all) {
-		h->failed = true;
-		return;
-	}
-	size_t n = list(h, all);
-	qsort(all, n, sizeof(*all), by_kind);
-	n = merge(all, n);
-	qsort(all, n, sizeof(*all), by_bytes);
-	ret->ngroups = n < MOST_GROUPS ? n : MOST_GROUPS;
-	struct pmodule_heap_group *kept = dp_arena_alloc(arena, ret->ngroups * sizeof(*kept));
-	h->failed |= !kept;
-	for (size_t i = 0; kept && i < ret->ngroups; i++)
-		kept[i] = all[i];
-	ret->group = kept;
-	free(all);
+	ret->group = groups(h, true, arena, &ret->ngroups);
+	ret->used_group = groups(h, false, arena, &ret->nused_groups);
 }

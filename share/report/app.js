@@ -587,7 +587,7 @@ function drawLeaks(list) {
 }
 /* Whoever asked for leaks wants to know of none, too. */
 function drawNote(n, leaks) {
-	const asked = n.module === "leaks" && n.kind === "comment" && n.text.startsWith("no leak candidates");
+	const asked = n.module === "leaks" && n.kind === "comment" && /^(no leak candidates|most of what is in use)/.test(n.text);
 	if (!asked && n.kind !== "critical" && n.kind !== "warning") return null;
 	const isTitle = leaks && n.module === "leaks" && n.text.startsWith("leak candidates: no pointer");
 	return make("div", "note " + n.kind, n.text, isTitle ? drawLeaks(leaks) : null);

@@ -145,7 +145,7 @@ class Snapshots(test_cookbook.Pages):
         """The address of the newest block may still be in a register or on the stack; malloc may have returned it, but nobody counted it yet."""
         a = self.ask("lost")
         kept = int(a.rows(r"^book = \{parcels = \d+, kept = (\d+),")[0])
-        found = a.rows(r"# (\d+) blocks? of (\d+) bytes \(")
+        found = a.rows(r"^  # (\d+) blocks? of (\d+) bytes \(")
         self.assertTrue(all(size == "4008" for _, size in found) and len(found) <= 1, a.out)
         self.assertIn(kept - sum(int(n) for n, _ in found), (-1, 0, 1, 2), a.out)
         self.assertEqual(a.out.count("no leak candidates:"), 0 if found else 1, a.out)

@@ -227,7 +227,10 @@ class Leaks(PmoduleCase):
         self.assertGreater(attributes["leaks.used"], 136 + 1000)
         self.assertIn("leak-candidates", classifiers)
         self.assertRegex(notes[0], r"^leak candidates: no pointer was found to 136 blocks \(1\.1 MB\) of \d+ blocks \(\S+ MB\) in use; to 19 of them other candidates point$")
-        self.assertEqual(len(notes), 1 + len(groups), "no doubts")
+        self.assertEqual(len(notes), 1 + len(groups) + 1, "no doubts")
+        self.assertEqual(notes[-1], "most of what is in use: 1 block of 1052656 bytes (1.1 MB); 1 block of 303088 bytes (303 kB); 1000 blocks of 72 bytes (72.0 kB)")
+        used = {(g["size"], g["count"]): g.get("what") for g in json.loads(attributes["leaks.used.groups"])}
+        self.assertEqual((used[4008, 7], used[312, 50]), ("a page of the book", None))
 
     def test_exactly_what_was_lost_is_named(self):
         self.check_lost(*self.taken(self.target("leaky").pid))
@@ -246,13 +249,14 @@ class Leaks(PmoduleCase):
     def test_nothing_lost_is_said_plainly(self):
         """All blocks have a pointer somewhere: in a register, a stack, thread-local storage, memory that children do not get, ..."""
         notes, attributes, classifiers = self.taken(self.target("leaky", "nothing").pid)
-        self.assertEqual(len(notes), 1, notes)
+        self.assertEqual(len(notes), 2, notes)
+        self.assertTrue(notes[1].startswith("most of what is in use: 1 block of 303088 bytes"), notes)
         self.assertRegex(notes[0], r"^no leak candidates: a pointer leads to each of \d+ blocks \(\S+ kB\) in use$")
         self.assertEqual((attributes["leaks.blocks"], classifiers), (0, []))
 
     def test_groups_beyond_the_limit_are_counted(self):
         notes, _, _ = self.taken(self.target("leaky").pid, options=("--mode", "fork", "--module", "leaks:groups,2"))
-        self.assertEqual((len(notes), notes[-1]), (4, "and 128 blocks of other sizes (--module=leaks:groups,20)"))
+        self.assertEqual((len(notes), notes[-2]), (5, "and 128 blocks of other sizes (--module=leaks:groups,20)"))
 
     def test_it_needs_the_memory_of_one_moment(self):
         t = self.target("leaky")

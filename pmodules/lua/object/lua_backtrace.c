@@ -92,11 +92,10 @@ static void set_number(lua_State *L, const char *name, uint64_t n)
 	lua_setfield(L, -2, name);
 }
 
-static void push_groups(lua_State *L, const struct pmodule_heap *h)
+static void set_groups(lua_State *L, const char *name, const struct pmodule_heap_group *g, size_t n)
 {
 	lua_newtable(L);
-	for (size_t i = 0; i < h->ngroups; i++) {
-		const struct pmodule_heap_group *g = &h->group[i];
+	for (size_t i = 0; i < n; i++, g++) {
 		lua_createtable(L, 0, 6);
 		set_number(L, "size", g->size);
 		set_number(L, "count", g->count);
@@ -106,6 +105,7 @@ static void push_groups(lua_State *L, const struct pmodule_heap *h)
 		set_number(L, "first", g->first);
 		lua_rawseti(L, -2, (lua_Integer)i + 1);
 	}
+	lua_setfield(L, -2, name);
 }
 
 /* Returns a table with the names of struct pmodule_heap, or nil and why nothing is known. */
@@ -114,7 +114,7 @@ static int backtrace_heap(lua_State *L)
 	const struct pmodule_heap *h = pmodule_backtrace_heap(BT(L));
 	if (!h || h->why)
 		return dp_lua_text(L, NULL) + dp_lua_text(L, h ? h->why : "out of memory");
-	lua_createtable(L, 0, 11);
+	lua_createtable(L, 0, 12);
 	set_number(L, "used", h->used);
 	set_number(L, "used_bytes", h->used_bytes);
 	set_number(L, "cached", h->cached);
@@ -127,8 +127,8 @@ static int backtrace_heap(lua_State *L)
 	lua_setfield(L, -2, "knows_caches");
 	dp_lua_bool(L, h->knows_fast);
 	lua_setfield(L, -2, "knows_fast");
-	push_groups(L, h);
-	lua_setfield(L, -2, "groups");
+	set_groups(L, "groups", h->group, h->ngroups);
+	set_groups(L, "used_groups", h->used_group, h->nused_groups);
 	return 1;
 }
 

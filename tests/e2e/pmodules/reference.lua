@@ -307,6 +307,7 @@ check["backtrace:heap"] = function()
 	end
 	assert(heap.used > 0 and heap.used_bytes >= heap.lost_bytes and heap.lost >= heap.within, why)
 	equal(type(heap.groups), "table")
+	assert(heap.used_groups[1].bytes >= heap.used_groups[#heap.used_groups].bytes)
 end
 check["backtrace:add_tag"] = function() bt:add_tag("reference-tag") end
 check["backtrace:add_kv_int"] = function() bt:add_kv_int("reference.int", 1 << 62) end
