@@ -71,8 +71,11 @@ static struct list bin_of(const struct cache *c, unsigned i)
 	return (struct list){.first = c->entry[i], .chunk_size = 32 + 16 * (uint64_t)i};
 }
 
-/* Every list ends, and has as many blocks as its count says; in one of them a thread may be at work. */
-static bool is_cache(struct dp_heap_survey *h, const struct cache *c)
+/*
+ * Every list ends, and has as many blocks as its count says; in one of them a thread may be at work. Empty ones look like any
+ * block of zeros: only a heap's first block is known to be one.
+ */
+static bool is_cache(struct dp_heap_survey *h, const struct cache *c, bool is_first)
 {
 	unsigned off = 0, blocks = 0;
 	for (unsigned i = 0; i < BINS; i++) {
@@ -84,7 +87,13 @@ static bool is_cache(struct dp_heap_survey *h, const struct cache *c)
 		off += n > c->count[i] ? n - c->count[i] : c->count[i] - n;
 		blocks += n;
 	}
-	return blocks && off <= 1;
+	return (blocks || is_first) && off <= 1;
+}
+
+static bool is_first(const struct dp_heap_survey *h, size_t i)
+{
+	const struct dp_heap_region *r = dp_heap_region_at(h, h->block[i].at);
+	return r && r->first == i;
 }
 
 static void mark_caches(struct dp_heap_survey *h)
@@ -92,7 +101,7 @@ static void mark_caches(struct dp_heap_survey *h)
 	for (size_t i = 0; i < h->nblocks && !dp_heap_is_over(h); i++) {
 		struct cache c;
 		bool ends;
-		if (!read_cache(h, &h->block[i], &c) || !is_cache(h, &c))
+		if (!read_cache(h, &h->block[i], &c) || !is_cache(h, &c, is_first(h, i)))
 			continue;
 		h->knows_caches = true;
 		for (unsigned k = 0; k < BINS; k++) {

@@ -40,20 +40,36 @@ local function text_at(address, size)
 	return text
 end
 
--- What the first one holds: the symbol that its first word leads to (objects with a vtable: their class), or its text.
-local function what_of(g)
-	local symbol = g.first ~= 0 and pmodule.address_symbol(g.first)
-	if symbol then return (symbol:gsub("^(vtable for .*)%+16$", "%1")) end
-	return text_at(g.address, g.size)
+-- The largest groups; first words without a symbol do not make groups of their own. `what`: the symbol that the first words lead to
+-- (of objects with a vtable: their class), or the first block's text.
+local function kinds_of(groups)
+	local list, by = {}, {}
+	for i = 1, math.min(#groups, MOST_GROUPS) do
+		local g = groups[i]
+		local symbol = g.first ~= 0 and pmodule.address_symbol(g.first) or nil
+		local key = g.size .. " " .. (symbol or "")
+		local same = by[key]
+		if same then
+			same.count, same.bytes, same.within = same.count + g.count, same.bytes + g.bytes, same.within + g.within
+		else
+			g.what = symbol and symbol:gsub("^(vtable for .*)%+16$", "%1") or text_at(g.address, g.size)
+			by[key], list[#list + 1] = g, g
+		end
+	end
+	table.sort(list, function(x, y)
+		if x.bytes ~= y.bytes then return x.bytes > y.bytes end
+		return x.address < y.address
+	end)
+	return list
 end
 
 local function quoted(text)
 	return '"' .. (text:gsub('[%c"\\\x7f-\xff]', function(c) return string.format("\\u%04x", c:byte()) end)) .. '"'
 end
 
-local function in_json(g, what)
+local function in_json(g)
 	return string.format('{"size": %d, "count": %d, "bytes": %d, "within": %d, "address": "0x%x"%s}', g.size, g.count, g.bytes, g.within,
-		g.address, what and ', "what": ' .. quoted(what) or "")
+		g.address, g.what and ', "what": ' .. quoted(g.what) or "")
 end
 
 -- What was assumed, where it was not as usual.
@@ -74,11 +90,10 @@ end
 -- The largest groups of all blocks: two snapshots show what grows.
 local function show_used(bt, heap)
 	local list, words = {}, {}
-	for i, g in ipairs(heap.used_groups) do
+	for i, g in ipairs(kinds_of(heap.used_groups)) do
 		if i > GROUPS then break end
-		local what = what_of(g)
-		list[i] = in_json(g, what)
-		if i <= 3 then words[i] = string.format("%s of %d bytes (%s)%s", blocks(g.count), g.size, size_of(g.bytes), what and ": " .. what or "") end
+		list[i] = in_json(g)
+		if i <= 3 then words[i] = string.format("%s of %d bytes (%s)%s", blocks(g.count), g.size, size_of(g.bytes), g.what and ": " .. g.what or "") end
 	end
 	bt:annotate(pmodule.annotation.comment, "most of what is in use: " .. table.concat(words, "; "))
 	bt:add_kv_string("leaks.used.groups", "%s", "[" .. table.concat(list, ", ") .. "]")
@@ -86,12 +101,11 @@ end
 
 local function show_groups(bt, heap)
 	local list, shown = {}, 0
-	for i, g in ipairs(heap.groups) do
+	for i, g in ipairs(kinds_of(heap.groups)) do
 		if i > GROUPS then break end
-		local what = what_of(g)
-		list[i], shown = in_json(g, what), shown + g.count
+		list[i], shown = in_json(g), shown + g.count
 		bt:annotate(pmodule.annotation.comment, string.format("%s of %d bytes (%s)%s, the first at 0x%x%s", blocks(g.count), g.size, size_of(g.bytes),
-			g.within > 0 and string.format(", %d of them within others", g.within) or "", g.address, what and ": " .. what or ""))
+			g.within > 0 and string.format(", %d of them within others", g.within) or "", g.address, g.what and ": " .. g.what or ""))
 	end
 	if shown < heap.lost then
 		bt:annotate(pmodule.annotation.comment, string.format("and %s of other sizes (--module=leaks:groups,%d)", blocks(heap.lost - shown),

@@ -113,6 +113,7 @@ Test(heap, blocks_are_named_unless_a_pointer_leads_to_them)
 	cr_assert_eq(h.group[0].address, first + 240);
 	cr_assert_eq(h.group[1].address, first + 64);
 	cr_assert_eq(h.unknown_bytes, 0);
+	cr_assert(h.knows_caches, "it is empty");
 	cr_assert_not(h.knows_fast, "no arena leads to this heap");
 }
 
