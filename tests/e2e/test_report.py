@@ -139,10 +139,10 @@ class Report(harness.Case):
         self.report(shot, "-o", page)
         b = self.browse(page)
         rows = b.run("[...document.querySelectorAll('#verdict table.leaks tr')].map((r) => [...r.cells].map((c) => c.textContent))")
-        self.assertEqual(len(rows), 7)
+        self.assertEqual(len(rows), 8)
         self.assertIn(["100", "88", "8800"], [r[:3] for r in rows])
         self.assertIn(["7", "4008", "28056", "a page of the book"], [r[:3] + r[4:] for r in rows])
-        self.assertRegex(b.run("document.getElementById('verdict').textContent"), r"^leak candidates: no pointer was found to 136 blocks")
+        self.assertRegex(b.run("document.getElementById('verdict').textContent"), r"^leak candidates: no pointer was found to 142 blocks")
         for scheme in "light", "dark":
             b.scheme(scheme)
             self.assertEqual(b.run(browser.TOO_PALE), [], scheme)

@@ -3,8 +3,8 @@
  * leaky [WHAT]: has lost the only pointers to some blocks, and keeps others by a pointer each that is easy to overlook. Waits for
  * SIGTERM. Prints READY. Sizes tell the blocks apart: lost and kept ones never have the same.
  *
- *   lost           100 of 88 bytes, 7 of 4000 (text), 5 of 56 (first word: a table of functions), a list of 20 of 136,
- *                  one of a megabyte (a mapping of its own), 3 of 216 of a second thread (another arena)
+ *   lost           100 of 88 bytes, 7 of 4000 (text), 5 of 56 (first word: a table of functions), 6 of 184 (to texts),
+ *                  a list of 20 of 136, one of a megabyte (a mapping of its own), 3 of 216 of a second thread (another arena)
  *   nothing        the same program without these
  *   crash          as `lost`, and then aborts
  *   many N         N lost ones of 40 bytes, N kept in a list of 72, and N KiB in blocks of 64 KiB that are kept
@@ -82,6 +82,8 @@ __attribute__((noinline)) static void lose(void)
 		strcpy(block(4000), "a page of the book");
 	for (int i = 0; i < 5; i++)
 		((struct object *)block(sizeof(struct object)))->table = &leaky_table;
+	for (int i = 0; i < 6; i++)
+		*(const char **)block(184) = i % 2 ? "a text of its own" : "another one";
 	lose_list(136);
 	block(1 << 20);
 }
