@@ -413,7 +413,7 @@ _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page"
 struct dp_probe_desc {
 	uint64_t agent;   /* address in the target of struct dp_agent */
 	uint64_t lost;    /* address in the target of this probe's struct dp_lost */
-	uint32_t reserve; /* bytes to reserve: header and the largest payload, multiple of 8 */
+	uint32_t reserve; /* bytes to reserve: header and the largest payload, multiple of 8; aggregations by strings: see below */
 	uint16_t probe;
 	uint16_t stack_words; /* aggregation by backtrace or by several values: words before a key's cells */
 	uint64_t site;    /* address of the probed instruction */
@@ -438,10 +438,14 @@ struct dp_capture {
 
 #define DP_AGG_KEYS 4u /* most values of one key */
 /*
- * A key that is more than one value: a word with the number of those that follow, the values, then the frames of a backtrace. The
- * agent's helper for backtraces gets the first two behind the struct dp_cells that it fills in, and in its struct dp_op: `addr`,
- * the number of values and (from bit 32) the most frames; `size`, how many frames it has to look for; `field`, the number from 1 of
- * the value that is to be the caller's return address, or 0.
+ * A key that is more than one value: a word with the number of those that follow, the values, the strings among them (abi_cells.h),
+ * then the frames of a backtrace. The agent's helper for backtraces gets the first two behind the struct dp_cells that it fills in,
+ * and in its struct dp_op: `addr`, the number of values and (from bit 32) the most frames; `size`, how many frames it has to look
+ * for; `field`, the number from 1 of the value that is to be the caller's return address, or 0.
+ *
+ * Strings: the agent gets their addresses as values, and at desc->reserve bytes from the descriptor a struct dp_op for each, in
+ * order, and one with `field` 0. `field` is the number from 1 of the value; `addr` that of the word with its length, if it has a
+ * `count`; `size` as for strings of records.
  */
 
 /* Operand of a helper, in the stub arena. */

@@ -56,6 +56,19 @@ struct dp_agg_key {  /* followed by the stack of --by backtrace (number of frame
 	uint64_t key;
 };
 #define DP_AGG_BUSY UINT64_MAX
+/*
+ * A string in a key. Its value is its number of bytes, or that there is no string to read. The bytes follow the values, padded with
+ * zeros to whole words; a cut one ends in "...", as in records.
+ */
+#define DP_AGG_TEXT_UNREADABLE (UINT64_C(1) << 32)
+#define DP_AGG_TEXT_NULL       (UINT64_C(1) << 33) /* the pointer is NULL */
+#define DP_AGG_TEXT_CHARS      128u                 /* most of one string, without the dots */
+#define DP_AGG_TEXT_ALL        256u                 /* of all strings of a key together */
+#define DP_AGG_TEXT_WORDS      37u                  /* for them, if they are four */
+static inline uint32_t dp_agg_text_words(uint32_t bytes)
+{
+	return (bytes + 7) / 8;
+}
 #define DP_AGG_REACH 64u /* entries tried, from the key's own place on */
 /* A call that was entered and has not returned. Index: stack address (of the return address) >> 4 modulo DP_AGG_PAIRS. */
 struct dp_agg_pair {

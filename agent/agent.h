@@ -87,6 +87,12 @@ unsigned dp_slots_sweep(struct dp_agent *agent);
 
 /* Copies n bytes from the process's own address `src` without ever faulting. 0, or -1 if not all of it is readable. */
 int dp_self_read(const struct dp_agent *agent, void *dst, uint64_t src, uint32_t n);
+/*
+ * Copies the string at op->addr, at most op->size bytes with its NUL; `count`: its length, see op->count. Returns its length without
+ * the NUL (one that was cut ends in "..."), or -1 if it is not readable. *written: how many bytes of dst may have changed.
+ */
+#define DP_SELF_NULL (-2) /* the pointer is NULL: nothing was read */
+int64_t dp_self_text(const struct dp_agent *agent, uint8_t *dst, const struct dp_op *op, uint64_t count, uint32_t *written);
 
 /* ---- entry points ---------------------------------------------------------------------------- */
 

@@ -215,9 +215,64 @@ struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, cons
 	return (struct dp_cells){0, 0};
 }
 
+/* Cuts the string to its characters and the dots: there was room for up to three more (output/events/writer.c does so, too). */
+static uint64_t shorten(const struct dp_op *op, uint8_t *dst, uint64_t n)
+{
+	const uint64_t most = op->size - sizeof("...");
+
+	if (n <= most)
+		return n;
+	for (uint64_t i = 0; i < 3; i++)
+		dst[most + i] = '.';
+	return most + 3;
+}
+
+/* The string's value; its bytes, padded, are at `dst`. */
+static uint64_t copy_text(const struct dp_probe_desc *desc, const struct dp_op *op, const uint64_t *given, uint64_t *dst)
+{
+	const struct dp_op at = {.addr = given[op->field], .size = op->size, .count = op->count};
+	uint32_t written;
+	const int64_t read = dp_self_text((const struct dp_agent *)(uintptr_t)desc->agent, (uint8_t *)dst, &at,
+	                                  op->count ? given[op->addr] : 0, &written);
+	uint64_t n;
+
+	if (read < 0)
+		return read == DP_SELF_NULL ? DP_AGG_TEXT_NULL : DP_AGG_TEXT_UNREADABLE;
+	n = shorten(op, (uint8_t *)dst, (uint64_t)read);
+	if (n % 8)
+		dst[n / 8] &= UINT64_MAX >> (64 - n % 8 * 8);
+	return n;
+}
+
+uint64_t dp_agg_texts(const struct dp_probe_desc *desc, const uint64_t *given, uint64_t *words)
+{
+	const struct dp_op *op = (const struct dp_op *)((uintptr_t)desc + desc->reserve);
+	const uint64_t nkeys = given[0];
+	uint64_t n = 0;
+
+	for (uint64_t i = 1; i <= nkeys; i++)
+		words[i] = given[i];
+	for (; desc->reserve && op->field; op++) {
+		words[op->field] = copy_text(desc, op, given, words + 1 + nkeys + n);
+		n += dp_agg_text_words((uint32_t)words[op->field]);
+	}
+	return n;
+}
+
+/* A function of its own: other keys need less of the stack. */
+static __attribute__((noinline)) struct dp_cells keyed_by_texts(const struct dp_probe_desc *desc, const uint64_t *given)
+{
+	uint64_t words[1 + DP_AGG_KEYS + DP_AGG_TEXT_WORDS];
+
+	words[0] = given[0] + dp_agg_texts(desc, given, words);
+	return dp_agg_find(desc, dp_agg_hash(words), words);
+}
+
 struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key)
 {
 	const uint64_t *words = desc->stack_words ? (const uint64_t *)(uintptr_t)key : NULL;
 
+	if (words && desc->reserve)
+		return keyed_by_texts(desc, words);
 	return dp_agg_find(desc, words ? dp_agg_hash(words) : key, words);
 }

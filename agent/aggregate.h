@@ -19,6 +19,11 @@ struct dp_cells dp_agg_keyed(const struct dp_probe_desc *desc, uint64_t key);
 struct dp_cells dp_agg_find(const struct dp_probe_desc *desc, uint64_t key, const uint64_t *stack);
 /* Of a key of words: their number, then the words. */
 uint64_t dp_agg_hash(const uint64_t *words);
+/*
+ * Copies the values of a key, as the stub gives them, and the strings among them, behind words[0]. Returns how many words the
+ * strings have; there is room for DP_AGG_TEXT_WORDS.
+ */
+uint64_t dp_agg_texts(const struct dp_probe_desc *desc, const uint64_t *given, uint64_t *words);
 /* Counts a hit in a child that is not followed. */
 void dp_agg_lose_forked(const struct dp_probe_desc *desc);
 

@@ -203,6 +203,23 @@ def bench_answers(build, rounds):
         f"{cost['five'] / cost['one']:.2f}", "<= 1.6 x one field", cost["five"] <= 1.6 * cost["one"])
 
 
+def bench_keys(build, rounds):
+    """One after the other in the same process. With --no-trap strings are read by a system call, in records too."""
+    target = Hits(build, "-r", rounds)
+    before = target.measure()
+    cost = {}
+    for what, args in (("number", ("--count", "--by", "arg0 % 16")), ("two", ("--count", "--by", "arg0 % 16, arg0 % 2")), ("string", ("--count", "--by", "str(arg1)")),
+                       ("call", ("--count", "--by", "str(arg1)", "--no-trap")), ("record", ("-t", "str(arg1)", "--no-trap", "--buffer-size", "4M"))):  # fmt: skip
+        with Probing(build, target.pid, "--function", "probed", *args) as probing:
+            cost[what] = over(target.measure(), "probed", before)
+        if lost(probing.summary):
+            print(f"  note: lost {lost(probing.summary)}")
+    target.close()
+    for key, what, to, name, bar in (("two", "count by two numbers", "number", "a number", 1.5), ("string", "count by a string of 31 letters", "number", "a number", 3),
+                                     ("call", "  the same, read by a system call", "record", "a record", 1.2)):  # fmt: skip
+        row(what, f"{cost[key]:.1f} ns", f"{name} {cost[to]:.1f}", f"{cost[key] / cost[to]:.2f}", f"<= {bar} x {name}", cost[key] <= bar * cost[to])
+
+
 def bench_backtrace(build, rounds):
     before, m, _, _ = measure_hits(build, ["-t", "backtrace:16", "--buffer-size", "4M"], ["-r", rounds, "-d", "24", "-b", "4000"])
     ours = over(m, "probed", before)
@@ -286,7 +303,7 @@ def main():
     build = os.path.abspath(args.build)
     every = {"records": lambda: bench_records(build, args.rounds), "pair": lambda: bench_pair(build, args.rounds), "tactics": lambda: bench_tactics(build, args.rounds),
              "condition": lambda: bench_condition(build, args.rounds),
-             "expressions": lambda: bench_expressions(build, args.rounds), "answers": lambda: bench_answers(build, args.rounds),
+             "expressions": lambda: bench_expressions(build, args.rounds), "answers": lambda: bench_answers(build, args.rounds), "keys": lambda: bench_keys(build, args.rounds),
              "backtrace": lambda: bench_backtrace(build, args.rounds), "threads": lambda: bench_threads(build, args.rounds),
              "pause": lambda: bench_pause(build), "ready": lambda: bench_ready(build), "start": lambda: bench_start(build)}
     print(f"{'what':<46} {'value':>12} {'reference':>14} {'ratio':>8}  {'bar':<24} verdict")

@@ -168,9 +168,10 @@ struct dp_cells_want {
 	unsigned pending;  /* words after a probe's: dp_agg_pending() */
 	unsigned nextremes, extreme[DP_AGG_PARTS_MOST]; /* the first of two cells that hold the threads' maximum, not the sum */
 	unsigned keys;     /* most keys per thread, a power of two; 0: no keys */
-	unsigned stack;    /* words before a key's cells: the number of those that follow, values, and frames */
+	unsigned stack;    /* words before a key's cells: the number of those that follow, values, strings, and frames */
 	unsigned values;   /* of these */
-	bool unwinds;      /* the agent looks for callers */
+	unsigned text[DP_AGG_KEYS]; /* most words of the string that the value stands for; 0: it is a number */
+	bool unwinds;      /* the agent looks for callers, or needs its own stack */
 	unsigned entries;  /* requests that only record when calls begin: sites besides the probes' */
 	bool pairs;        /* measure durations */
 	bool only;         /* no probe writes records */
@@ -178,10 +179,15 @@ struct dp_cells_want {
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want);
 void dp_target_cells(const struct dp_target *t, unsigned probe, uint64_t *ret); /* want.words of them */
 void dp_target_agg_loss(const struct dp_target *t, unsigned probe, struct dp_agg_loss *ret);
+struct dp_key_text { /* a value that is a string */
+	const uint8_t *bytes; /* not terminated */
+	size_t n;
+};
 struct dp_key_cells {
 	unsigned probe, nframes;
 	uint64_t key;
-	const uint64_t *value;  /* want.values of them */
+	const uint64_t *value;  /* want.values of them; of a string: its DP_AGG_TEXT_ bits */
+	struct dp_key_text text[DP_AGG_KEYS];
 	const uint64_t *frames; /* innermost first */
 	const uint64_t *cells;
 };

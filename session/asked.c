@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trace_spec.h"
 
+#include "probes/expr/scope/scope.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +51,8 @@ static struct dp_error *read_kind(struct dp_key_asked *key)
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (!strcmp(key->text, words[i].word))
 			key->kind = words[i].kind;
+	if (key->kind == DP_KEY_VALUE && dp_scope_is_text(key->text, &key->most))
+		key->kind = DP_KEY_TEXT;
 	key->depth = key->kind == DP_KEY_STACK ? DEPTH : 0;
 	if (strncmp(key->text, "backtrace:", 10) != 0)
 		return NULL;
@@ -137,6 +141,34 @@ bool dp_asked_has_key(const struct dp_asked *a, enum dp_key_kind kind)
 bool dp_asked_tuples(const struct dp_asked *a)
 {
 	return a->nkeys > 1 || dp_asked_is_by(a, DP_KEY_CALLER) || dp_asked_is_by(a, DP_KEY_TEXT);
+}
+
+/* As long as the field of a record would be: with room for the dots of a cut string. */
+unsigned dp_asked_text_words(const struct dp_key_asked *key)
+{
+	return dp_agg_text_words((uint32_t)key->most + (uint32_t)sizeof("..."));
+}
+
+struct dp_error *dp_asked_check_texts(const struct dp_asked *a)
+{
+	uint64_t all = 0;
+	for (size_t i = 0; i < a->nkeys; i++) {
+		const struct dp_key_asked *key = &a->key[i];
+		if (key->kind != DP_KEY_TEXT)
+			continue;
+		if (key->most > DP_AGG_TEXT_CHARS)
+			return dp_error(DP_TAG_USAGE,
+			                "--by '%s': a key of a run has at most %u characters; take fewer, or record the events "
+			                "(-t, --record DIR) and count them with dynprobe view DIR --count --by STRING",
+			                key->text, DP_AGG_TEXT_CHARS);
+		all += key->most;
+	}
+	if (all <= DP_AGG_TEXT_ALL)
+		return NULL;
+	return dp_error(
+	        DP_TAG_USAGE,
+	        "--by '%s': the strings of a run's keys have at most %u characters together: take fewer of each, str(p, N)",
+	        a->by, DP_AGG_TEXT_ALL);
 }
 
 struct dp_aggs_shown dp_asked_shown(const struct dp_asked *a)

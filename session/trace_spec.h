@@ -75,6 +75,10 @@ bool dp_asked_is_by(const struct dp_asked *a, enum dp_key_kind kind);
 bool dp_asked_has_key(const struct dp_asked *a, enum dp_key_kind kind);
 /* Are the rows' keys several values, or a caller? */
 bool dp_asked_tuples(const struct dp_asked *a);
+/* What a hit may copy for a key that is a string. */
+unsigned dp_asked_text_words(const struct dp_key_asked *key);
+/* DP_TAG_USAGE if a run has no room for such keys; traces do. */
+struct dp_error *dp_asked_check_texts(const struct dp_asked *a) DP_MUST_CHECK;
 /* How its rows are shown; the caller adds these. */
 struct dp_aggs_shown dp_asked_shown(const struct dp_asked *a);
 /* Do the texts of values and keys contain the word? */

@@ -218,6 +218,11 @@ enum dp_agg_word { /* of SUM, MIN and MAX; these two store the value with its to
 #define DP_AGG_LOG2_WORDS 65u
 #define DP_AGG_LINEAR_MAX 4096u
 #define DP_AGG_PARTS_MOST 6u /* aggregations in one chain */
+struct dp_agg_text { /* a key that is the string at the address `key` */
+	uint32_t size;                /* most bytes, NUL included, as of a field; 0: the key is a number */
+	const struct dp_expr *count;  /* its length in bytes, or NULL: up to the NUL */
+	bool count_is_signed, is_array; /* as of a field */
+};
 struct dp_agg {
 	unsigned what; /* COUNT alone, LOG2 alone, LINEAR alone, or some of SUM, MIN, MAX */
 	const struct dp_expr *value; /* NULL with COUNT */
@@ -228,6 +233,7 @@ struct dp_agg {
 	unsigned stack;           /* cells per backtrace of at most so many frames; or 0 */
 	/* Instead of `by`: cells per combination of these values, and of the backtrace if `stack` is given (agent/abi.h). */
 	const struct dp_expr *key[DP_AGG_KEYS]; /* NULL: the return address of the innermost frame, which the agent finds */
+	struct dp_agg_text text[DP_AGG_KEYS];
 	unsigned nkeys;
 	struct dp_agg *next; /* a further aggregation of the same hits, in the cells behind these; of it, keys are not read */
 };

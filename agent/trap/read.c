@@ -53,9 +53,9 @@ static uint32_t length(const uint8_t *dst, uint32_t n)
 
 /*
  * Reads up to `limit` bytes, and no page after the one with the NUL. Returns the bytes before the NUL, `limit` if there was none,
- * or -1 if the string runs into unreadable memory. `*written` = how many bytes of dst may be non-zero.
+ * or -1 if the string runs into unreadable memory.
  */
-static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint32_t limit, uint32_t *written)
+static int64_t read_string(const struct dp_agent *agent, uint8_t *dst, uint64_t addr, uint32_t limit, uint32_t *written)
 {
 	uint32_t n = 0;
 
@@ -65,9 +65,9 @@ static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint
 		if (chunk > limit - n)
 			chunk = limit - n;
 		*written = n + chunk;
-		if (dp_self_read(agent_of(capture), capture->cursor + n, addr + n, chunk))
+		if (dp_self_read(agent, dst + n, addr + n, chunk))
 			return -1;
-		found = length(capture->cursor + n, chunk);
+		found = length(dst + n, chunk);
 		n += found;
 		if (found < chunk)
 			return n;
@@ -75,12 +75,28 @@ static int64_t read_string(const struct dp_capture *capture, uint64_t addr, uint
 	return n;
 }
 
-/* In place of a string whose pointer is NULL: nothing is read. Returns the bytes before the NUL. */
-static int64_t put_null(struct dp_capture *capture, const struct dp_op *op)
+int64_t dp_self_text(const struct dp_agent *agent, uint8_t *dst, const struct dp_op *op, uint64_t count, uint32_t *written)
+{
+	const uint32_t limit = op->size, most = (uint32_t)dp_counted((enum dp_count)op->count, count, limit);
+	int64_t n;
+
+	*written = 0;
+	if (!op->addr && most && op->count != DP_COUNT_ARRAY)
+		return DP_SELF_NULL;
+	n = read_string(agent, dst, op->addr, most, written);
+	if (n == limit) { /* no NUL: cut */
+		n = limit - 1;
+		for (uint32_t i = 1; i <= 3 && i <= n; i++)
+			dst[n - i] = '.';
+	}
+	return n;
+}
+
+/* In place of a string whose pointer is NULL. Returns the bytes before the NUL. */
+static int64_t put_null(const struct dp_capture *capture, const struct dp_op *op)
 {
 	uint32_t n = 0;
 
-	mark_unreadable(capture, op);
 	for (; n + 1 < op->size && DP_NULL_TEXT[n]; n++)
 		capture->cursor[n] = (uint8_t)DP_NULL_TEXT[n];
 	return n;
@@ -88,23 +104,15 @@ static int64_t put_null(struct dp_capture *capture, const struct dp_op *op)
 
 void dp_agent_string(struct dp_capture *capture, const struct dp_op *op, uint64_t count)
 {
-	const uint32_t limit = op->size;
-	uint32_t most, written = 0, keep;
+	uint32_t written, keep;
 	int64_t n;
 
-	if (!limit)
+	if (!op->size)
 		return;
-	most = (uint32_t)dp_counted((enum dp_count)op->count, count, limit);
-	if (!op->addr && most && op->count != DP_COUNT_ARRAY) {
-		n = put_null(capture, op);
-	} else if ((n = read_string(capture, op->addr, most, &written)) < 0) {
+	n = dp_self_text(agent_of(capture), capture->cursor, op, count, &written);
+	if (n < 0) {
 		mark_unreadable(capture, op);
-		n = 0;
-	}
-	if (n == limit) { /* no NUL: cut */
-		n = limit - 1;
-		for (uint32_t i = 1; i <= 3 && i <= n; i++)
-			capture->cursor[n - i] = '.';
+		n = n == DP_SELF_NULL ? put_null(capture, op) : 0;
 	}
 	keep = (uint32_t)n + 1;
 	capture->cursor[n] = 0;

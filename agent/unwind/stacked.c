@@ -30,37 +30,78 @@ static uint64_t keys_of(const struct dp_op *op)
 	return n < DP_AGG_KEYS ? n : DP_AGG_KEYS;
 }
 
-/* `words` has `n` frames after the place of the key's values, which the stub has put behind the result. */
-static void enter(struct dp_capture *capture, const struct dp_op *op, uint64_t *words, uint64_t n)
+/* The values that the stub has put behind the result, and the strings. Returns how many words they are. */
+static uint64_t take_values(const struct dp_capture *capture, const struct dp_op *op, uint64_t *words)
 {
-	struct dp_cells *cells = (struct dp_cells *)(void *)capture->record;
-	const uint64_t *given = (const uint64_t *)(cells + 1), nkeys = keys_of(op), most = op->addr >> 32;
+	const struct dp_cells *cells = (const struct dp_cells *)(const void *)capture->record;
 
-	for (uint64_t i = 1; i <= nkeys; i++)
-		words[i] = i == op->field ? (n > 1 ? words[nkeys + 2] : 0) : given[i];
-	words[0] = nkeys + (n < most || !op->addr ? n : most);
-	*cells = dp_agg_find(capture->desc, dp_agg_hash(words), words);
+	return keys_of(op) ? keys_of(op) + dp_agg_texts(capture->desc, (const uint64_t *)(cells + 1), words) : 0;
 }
 
-static void find_cells(struct dp_capture *capture, const struct dp_op *op)
+/* `words` has `n` frames behind `values` words. */
+static void enter(struct dp_capture *capture, const struct dp_op *op, uint64_t *words, uint64_t values, uint64_t n)
+{
+	const uint64_t most = op->addr >> 32;
+
+	if (op->field)
+		words[op->field] = n > 1 ? words[values + 2] : 0;
+	words[0] = values + (n < most || !op->addr ? n : most);
+	*(struct dp_cells *)(void *)capture->record = dp_agg_find(capture->desc, dp_agg_hash(words), words);
+}
+
+static inline __attribute__((always_inline)) void find_in(struct dp_capture *capture, const struct dp_op *op, uint64_t *words)
 {
 	const struct dp_op limited = {.size = op->size < DEPTH ? op->size : DEPTH};
 	struct dp_capture own = *capture;
-	uint64_t words[1 + DP_AGG_KEYS + DEPTH];
-	const uint64_t nkeys = keys_of(op);
-	uint8_t *bytes = (uint8_t *)(words + nkeys) + 7; /* the count's byte; the frames after it are aligned words */
+	const uint64_t values = take_values(capture, op, words), last = values ? words[values] : 0;
+	uint8_t *bytes = (uint8_t *)(words + values) + 7; /* the count's byte; the frames after it are aligned words */
+	uint64_t n = 0;
 
-	own.cursor = bytes;
-	dp_agent_backtrace(&own, &limited);
-	enter(capture, op, words, *bytes);
+	if (limited.size) {
+		own.cursor = bytes;
+		dp_agent_backtrace(&own, &limited);
+		n = *bytes;
+		words[values] = last;
+	}
+	enter(capture, op, words, values, n);
 }
 
+static __attribute__((noinline)) void find_cells_by_texts(struct dp_capture *capture, const struct dp_op *op)
+{
+	uint64_t words[1 + DP_AGG_KEYS + DP_AGG_TEXT_WORDS + DEPTH];
+
+	find_in(capture, op, words);
+}
+
+static __attribute__((noinline)) void find_cells_by_frames(struct dp_capture *capture, const struct dp_op *op)
+{
+	uint64_t words[1 + DP_AGG_KEYS + DEPTH];
+
+	find_in(capture, op, words);
+}
+
+/* Without strings it needs less of the stack. */
+static void find_cells(struct dp_capture *capture, const struct dp_op *op)
+{
+	if (capture->desc->reserve)
+		find_cells_by_texts(capture, op);
+	else
+		find_cells_by_frames(capture, op);
+}
+
+/* Without the slot's stack, which a hit of the thread uses. Strings have no room on a small one. */
 static void find_cells_of_site(struct dp_capture *capture, const struct dp_op *op)
 {
 	uint64_t words[1 + DP_AGG_KEYS + 1];
 
-	words[1 + keys_of(op)] = capture->regs->rip;
-	enter(capture, op, words, 1);
+	if (capture->desc->reserve) {
+		__atomic_fetch_add(&((struct dp_lost *)(uintptr_t)capture->desc->lost)->no_stack, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	const uint64_t values = take_values(capture, op, words);
+
+	words[1 + values] = capture->regs->rip;
+	enter(capture, op, words, values, 1);
 }
 
 void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op)

@@ -292,6 +292,7 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 	for (size_t i = 0; i < o->trace.nprobes; i++)
 		if (o->trace.probe[i].fields.n || o->trace.typed[i].ncontexts)
 			return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: omit -t, or use --by");
+	DP_TRY(dp_asked_check_texts(a));
 	DP_TRY(check_metrics(o));
 	if (o->format == DP_FORMAT_CTF || o->format == DP_FORMAT_PERFETTO || o->record || o->record_size || o->rotate)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "

@@ -212,7 +212,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"min", 0, "EXPR", "the minimum", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_MIN},
         {"max", 0, "EXPR", "the maximum", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_MAX},
         {"by", 0, "KEY[,KEY...]",
-         "a row for each value of the expression KEY, or for each caller, backtrace[:N], pid, comm (name) or exe; for each "
+         "a row for each value of the expression KEY (of 'str(p)': each text), or for each caller, backtrace[:N], pid, comm (name) or exe; for each "
          "combination of several",
          COUNTS, .take = dp_option_by},
         {"rate", 0, NULL, "also hits per second, of the run and of each --interval", COUNTS, FLAG(trace.asked.rate)},

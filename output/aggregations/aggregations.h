@@ -44,13 +44,14 @@ enum dp_key_kind {
 	DP_KEY_PID,    /* this and the next two: of the process */
 	DP_KEY_COMM,
 	DP_KEY_EXE,
-	DP_KEY_TEXT, /* a string of recorded events */
+	DP_KEY_TEXT, /* a string */
 };
 #define DP_KEYS_MOST DP_AGG_KEYS
 struct dp_key_asked {
 	enum dp_key_kind kind;
 	char *text;     /* as typed */
 	unsigned depth; /* of a backtrace */
+	uint64_t most;  /* characters of str() */
 };
 struct dp_key_shown { /* one of a row's keys, as it was asked */
 	int64_t number;

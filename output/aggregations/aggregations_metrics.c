@@ -50,7 +50,7 @@ static void put_label_name(struct dp_buf *b, const struct dp_aggs_shown *a, size
 {
 	char name[LABEL_MOST], other[LABEL_MOST];
 	bool again = false;
-	if (a->key[i].kind != DP_KEY_VALUE) {
+	if (a->key[i].kind != DP_KEY_VALUE && a->key[i].kind != DP_KEY_TEXT) {
 		dp_put_str(b, a->key[i].text);
 		return;
 	}

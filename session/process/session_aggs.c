@@ -60,8 +60,19 @@ static bool any_timed(const struct dp_session *s)
 
 /* ---- room ------------------------------------------------------------------------------------------------------------- */
 
-static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool timed)
+/* Go functions have too little stack for strings: the agent uses one of its own, which a thread's slot has. */
+static bool has_small_stacks(const struct dp_session *s)
 {
+	struct dp_image *image = dp_target_image(s->target);
+	for (size_t i = 0; i < dp_image_nmodules(image); i++)
+		if (dp_module_small_stacks(dp_image_module(image, i)))
+			return true;
+	return false;
+}
+
+static struct dp_cells_want make_want(const struct dp_session *s, bool timed)
+{
+	const struct dp_trace_spec *trace = s->trace;
 	const struct dp_asked *a = &trace->asked;
 	const unsigned values = dp_aggs_values(trace), frames = dp_aggs_depth(a);
 	struct dp_cells_want w = {.pairs = timed, .entries = timed ? (unsigned)trace->nprobes : 0, .only = a->what != 0};
@@ -69,9 +80,9 @@ static struct dp_cells_want make_want(const struct dp_trace_spec *trace, bool ti
 	if (values || frames)
 		w.keys = w.words > KEY_WORDS ? KEYS_FEW : KEYS_MANY;
 	if (frames || dp_asked_tuples(a))
-		w.stack = w.keys ? 1 + values + frames : 0;
+		w.stack = w.keys ? 1 + values + dp_aggs_texts(trace, w.text) + frames : 0;
 	w.values = w.stack ? values : 0;
-	w.unwinds = dp_aggs_unwind(trace);
+	w.unwinds = dp_aggs_unwind(trace) || (dp_asked_has_key(a, DP_KEY_TEXT) && has_small_stacks(s));
 	return w;
 }
 
@@ -108,7 +119,7 @@ struct dp_error *dp_session_aggs_begin(struct dp_session *s)
 	if (!a->answer || !a->entry || !a->probe || !a->no_entry || !a->chosen || !a->chosen_when)
 		return dp_error_nomem();
 	forget(a, a->nprobes);
-	a->want = make_want(trace, timed);
+	a->want = make_want(s, timed);
 	dp_target_want_cells(s->target, &a->want);
 	if (a->want.only && !a->want.unwinds)
 		dp_target_no_rings(s->target);

@@ -35,6 +35,8 @@ bool dp_aggs_unwind(const struct dp_trace_spec *trace);
 /* How many keys the hit has to find; the frames of the backtrace that is a key, or 0. */
 unsigned dp_aggs_values(const struct dp_trace_spec *trace);
 unsigned dp_aggs_depth(const struct dp_asked *asked);
+/* The words of the strings among them: of each (0: it is none), and together. */
+unsigned dp_aggs_texts(const struct dp_trace_spec *trace, unsigned words[DP_AGG_KEYS]);
 /* The aggregation of probe `i`; also after an error call dp_aggs_answer_fini(). */
 struct dp_error *dp_aggs_answer(struct dp_session *s, size_t i, struct dp_agg *ret) DP_MUST_CHECK;
 void dp_aggs_answer_fini(struct dp_agg *answer);

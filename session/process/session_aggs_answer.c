@@ -18,7 +18,7 @@ enum dp_aggs_group dp_aggs_grouped(const struct dp_trace_spec *trace)
 bool dp_aggs_in_target(const struct dp_trace_spec *trace, size_t key)
 {
 	const enum dp_key_kind kind = trace->asked.key[key].kind;
-	return kind == DP_KEY_VALUE || kind == DP_KEY_CALLER || (kind == DP_KEY_PID && trace->follow);
+	return kind == DP_KEY_VALUE || kind == DP_KEY_TEXT || kind == DP_KEY_CALLER || (kind == DP_KEY_PID && trace->follow);
 }
 
 unsigned dp_aggs_depth(const struct dp_asked *a)
@@ -35,6 +35,19 @@ unsigned dp_aggs_values(const struct dp_trace_spec *trace)
 	for (size_t i = 0; i < trace->asked.nkeys; i++)
 		n += dp_aggs_in_target(trace, i);
 	return n;
+}
+
+unsigned dp_aggs_texts(const struct dp_trace_spec *trace, unsigned words[DP_AGG_KEYS])
+{
+	unsigned sum = 0;
+	for (size_t i = 0, v = 0; i < trace->asked.nkeys; i++) {
+		const struct dp_key_asked *key = &trace->asked.key[i];
+		if (!dp_aggs_in_target(trace, i))
+			continue;
+		words[v] = key->kind == DP_KEY_TEXT ? dp_asked_text_words(key) : 0;
+		sum += words[v++];
+	}
+	return sum;
 }
 
 /* Is the return address at the top of the stack there? */
@@ -75,8 +88,10 @@ void dp_aggs_answer_fini(struct dp_agg *a)
 			free(part);
 	}
 	dp_expr_destroy((struct dp_expr *)a->by);
-	for (unsigned i = 0; i < a->nkeys; i++)
+	for (unsigned i = 0; i < a->nkeys; i++) {
 		dp_expr_destroy((struct dp_expr *)a->key[i]);
+		dp_expr_destroy((struct dp_expr *)a->text[i].count);
+	}
 	*a = (struct dp_agg){0};
 }
 
@@ -119,6 +134,24 @@ static struct dp_error *make_caller(const struct dp_session *s, size_t i, struct
 	return NULL;
 }
 
+/* As the field of a record would be, which `dynprobe view` would count by. */
+static struct dp_error *make_text(struct dp_session *s, size_t i, const char *key, struct dp_agg *ret)
+{
+	struct dp_fields fields = {0};
+	DP_TRY(dp_session_fields(s, i, key, &fields));
+	struct dp_field *f = fields.n == 1 ? &fields.field[0] : NULL;
+	struct dp_error *err = NULL;
+	if (f && f->source == DP_SRC_STRING && f->expr) {
+		ret->text[ret->nkeys] = (struct dp_agg_text){f->size, dp_take(f->count, NULL), f->count_is_signed, f->is_array};
+		ret->key[ret->nkeys++] = dp_take(f->expr, NULL);
+	} else {
+		err = dp_error(DP_TAG_NO_VALUE, "--by '%s' has no value at this place%s%s", key, f && f->absent ? ": " : "",
+		               f && f->absent ? f->absent : "");
+	}
+	dp_fields_fini(&fields);
+	return err;
+}
+
 static struct dp_error *make_keys(struct dp_session *s, size_t i, struct dp_agg *ret)
 {
 	const struct dp_asked *a = &s->trace->asked;
@@ -127,6 +160,10 @@ static struct dp_error *make_keys(struct dp_session *s, size_t i, struct dp_agg 
 	for (size_t k = 0; k < a->nkeys; k++) {
 		if (!dp_aggs_in_target(s->trace, k))
 			continue;
+		if (a->key[k].kind == DP_KEY_TEXT) {
+			DP_TRY(make_text(s, i, a->key[k].text, ret));
+			continue;
+		}
 		if (a->key[k].kind == DP_KEY_CALLER)
 			DP_TRY(make_caller(s, i, &e));
 		else
@@ -143,7 +180,7 @@ static bool may_fail(const struct dp_agg *a)
 {
 	bool may = dp_expr_may_fail(a->by);
 	for (unsigned i = 0; i < a->nkeys; i++)
-		may |= dp_expr_may_fail(a->key[i]);
+		may |= dp_expr_may_fail(a->key[i]) || a->text[i].size;
 	for (; a; a = a->next)
 		may |= dp_expr_may_fail(a->value);
 	return may;

@@ -182,6 +182,15 @@ struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *tex
 	return err;
 }
 
+struct dp_error *dp_session_fields(struct dp_session *s, size_t i, const char *context, struct dp_fields *ret)
+{
+	struct place at = {0};
+	DP_TRY(open_probe(s, i, &at));
+	struct dp_error *err = dp_scope_fields(at.scope, context, ret);
+	dp_scope_destroy(at.scope);
+	return err;
+}
+
 static struct dp_error *bind(struct dp_session *s, size_t i)
 {
 	const struct dp_typed *typed = &s->trace->typed[i];

@@ -16,6 +16,8 @@ struct dp_error *dp_session_scope(struct dp_session *s) DP_MUST_CHECK;
 void dp_session_scope_late(struct dp_session *later, void (*known)(unsigned probe, void *data), void *data);
 /* Compiles an expression for probe i's site. */
 struct dp_error *dp_session_expr(struct dp_session *s, size_t i, const char *text, struct dp_expr **ret) DP_MUST_CHECK;
+/* Compiles a -t argument for probe i's site, into fields of its own. */
+struct dp_error *dp_session_fields(struct dp_session *s, size_t i, const char *context, struct dp_fields *ret) DP_MUST_CHECK;
 /* The fields of one resident probe (dynprobe record). */
 struct dp_error *dp_scope_typed(struct dp_image *image, uint64_t addr, enum dp_point point, const struct dp_typed *typed,
                                 struct dp_fields *ret) DP_MUST_CHECK;

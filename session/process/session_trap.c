@@ -89,7 +89,7 @@ bool dp_session_faults_wanted(const struct dp_session *s)
 	if (s->no_faults || trace->no_trap || trace->attach || trace->dry_run || trace->pending || s->lttng)
 		return false;
 	for (size_t i = 0; i < trace->nprobes; i++)
-		if (!s->place[i].refused && follows_pointers(&trace->probe[i]))
+		if (!s->place[i].refused && (follows_pointers(&trace->probe[i]) || dp_asked_has_key(&trace->asked, DP_KEY_TEXT)))
 			return true;
 	return false;
 }
@@ -117,10 +117,9 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 		dp_target_faults_want(s->target, !s->no_faults);
 	if (!err && s->by_calls.later)
 		dp_target_faults_later(s->target);
-	size_t *planned =
-	        err ? NULL
-	            : realloc(s->planned,
-	                      (DP_PLANS_PER_REQUEST * (s->trace->nprobes + trap->hooks.n) + DP_OWN_SITES) * sizeof(*planned));
+	size_t *planned = err ? NULL
+	                      : realloc(s->planned, (DP_PLANS_PER_REQUEST * (s->trace->nprobes + trap->hooks.n) + DP_OWN_SITES) *
+	                                                    sizeof(*planned));
 	if (!err && !planned)
 		err = dp_error_nomem();
 	if (err) {

@@ -233,6 +233,18 @@ static uint64_t name_caller(const struct target *t, unsigned probe, uint64_t add
 	return dp_tuples_caller(t->a->tuples, dp_target_image(t->s->target), frame);
 }
 
+static uint64_t name_text(const struct target *t, const struct dp_key_cells *key, size_t v)
+{
+	char text[DP_AGG_TEXT_CHARS + sizeof("...")];
+	const struct dp_key_text *of = &key->text[v];
+	if (key->value[v] & DP_AGG_TEXT_NULL)
+		return dp_tuples_null(t->a->tuples);
+	if (key->value[v] & DP_AGG_TEXT_UNREADABLE)
+		return dp_tuples_word(t->a->tuples, "<unreadable>");
+	snprintf(text, sizeof(text), "%.*s", (int)of->n, of->bytes ? (const char *)of->bytes : "");
+	return dp_tuples_word(t->a->tuples, text);
+}
+
 /* The tuple's number; 0: no room. */
 static uint64_t tuple_of(const struct target *t, const struct dp_key_cells *key)
 {
@@ -247,6 +259,11 @@ static uint64_t tuple_of(const struct target *t, const struct dp_key_cells *key)
 		}
 		if (!dp_aggs_in_target(t->run->trace, i) || v >= t->a->want.values)
 			continue;
+		if (asked->key[i].kind == DP_KEY_TEXT) {
+			if (!(part[i] = name_text(t, key, v++)))
+				return 0;
+			continue;
+		}
 		part[i] = key->value[v++];
 		if (asked->key[i].kind == DP_KEY_CALLER && !(part[i] = name_caller(t, key->probe, part[i])))
 			return 0;

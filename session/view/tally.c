@@ -74,7 +74,7 @@ static struct dp_error *compile(struct dp_tally *t, size_t *missing)
 		if (a->part[i].value)
 			DP_TRY(compile_one(t, a->part[i].value, DP_VIEW_VALUE, &t->value[i], missing));
 	for (size_t i = 0; i < a->nkeys; i++)
-		if (a->key[i].kind == DP_KEY_VALUE) {
+		if (a->key[i].kind == DP_KEY_VALUE || a->key[i].kind == DP_KEY_TEXT) {
 			DP_TRY(compile_one(t, a->key[i].text, DP_VIEW_KEY, &t->by[i], missing));
 			if (t->by[i].is_string)
 				t->like.asked.key[i].kind = DP_KEY_TEXT;

@@ -23,6 +23,7 @@ static uint64_t line_up(uint64_t n)
 void dp_target_want_cells(struct dp_target *t, const struct dp_cells_want *want)
 {
 	t->cells = *want;
+	t->options.need_unwind |= want->unwinds;
 }
 
 /* Each block uses its memory at once, or addresses are limited. */
@@ -152,6 +153,22 @@ void dp_target_agg_loss(const struct dp_target *t, unsigned probe, struct dp_agg
 	}
 }
 
+/* Splits the `n` words of a key into values, strings and frames. */
+static void split(const struct dp_cells_want *w, const uint64_t *words, uint64_t n, struct dp_key_cells *ret)
+{
+	uint64_t at = w->values;
+	ret->value = words;
+	for (unsigned i = 0; i < w->values; i++) {
+		const uint64_t bytes = words[i] & UINT32_MAX, used = (bytes + 7) / 8;
+		if (!w->text[i] || used > w->text[i] || at + used > n)
+			continue;
+		ret->text[i] = (struct dp_key_text){(const uint8_t *)(words + at), bytes};
+		at += used;
+	}
+	ret->frames = words + at;
+	ret->nframes = n > at ? (unsigned)(n - at) : 0;
+}
+
 static bool each_key(const struct dp_target *t, const uint8_t *entry, dp_key_fn each, void *data)
 {
 	const struct dp_agg_key *k = (const void *)entry;
@@ -163,9 +180,7 @@ static bool each_key(const struct dp_target *t, const uint8_t *entry, dp_key_fn 
 	key.probe = (unsigned)mark - 1;
 	if (t->cells.stack) {
 		const uint64_t n = words[0] < t->cells.stack ? words[0] : t->cells.stack - 1;
-		key.value = words + 1;
-		key.frames = key.value + t->cells.values;
-		key.nframes = n > t->cells.values ? (unsigned)(n - t->cells.values) : 0;
+		split(&t->cells, words + 1, n, &key);
 	}
 	return each(&key, data);
 }

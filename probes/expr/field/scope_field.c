@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_LENGTH = 100, TEXT_DEFAULT = 64 };
+enum { NAME_LENGTH = 100 };
 
 /* "req->hdr.len" -> "req_hdr_len" */
 static void make_name(const char *label, char name[NAME_LENGTH + 24])
@@ -165,7 +165,7 @@ static struct dp_error *field_at(struct dp_fields_maker *m, const char *name, co
 struct dp_error *dp_field_text(struct dp_fields_maker *m, const char *name, const char *label, const struct dp_operand *o)
 {
 	/* with room for the dots of a truncated string */
-	const uint64_t size = (o->length ? o->length : TEXT_DEFAULT) + sizeof("...");
+	const uint64_t size = (o->length ? o->length : DP_TEXT_DEFAULT) + sizeof("...");
 	struct dp_field f = {.type = DP_TYPE_STRING,
 	                     .size = size > DP_STRING_MAX ? DP_STRING_MAX : (uint32_t)size,
 	                     .source = DP_SRC_STRING,

@@ -14,6 +14,9 @@ static struct dp_error *lower_integer(struct dp_scope *s, const char *text, stru
 	s->text = text;
 	DP_TRY(dp_ast_parse(&s->arena, text, &ast));
 	DP_TRY(dp_lower(s, ast, o));
+	struct dp_operand counted = *o;
+	if (dp_lower_counted(s, &counted))
+		return dp_lex_error(text, ast->at, "this is a string: compare it with == or =~, or count by str(%s)", text);
 	DP_TRY(dp_lower_value(s, ast, o));
 	if (o->absent)
 		return no_value(text, o->absent);
@@ -39,8 +42,7 @@ static struct dp_error *scope_expr(struct dp_scope *s, const char *text, bool is
 	DP_TRY(lower_integer(s, text, &o));
 	if (!is_condition && o.is_str) /* its value is the address: equal strings would differ */
 		return dp_lex_error(text, 0,
-		                    "this is a string, and a run counts numbers only: record it (-t, --record DIR), then "
-		                    "dynprobe view DIR --count --by counts equal strings");
+		                    "this is a string, and values are numbers: --count --by 'str(...)' counts equal strings");
 	if (is_condition)
 		o = dp_lower_truth(s, o);
 	else if (o.type->kind == DP_CTYPE_FLOAT)

@@ -18,6 +18,18 @@ struct dp_error *dp_scope_check(const char *text)
 	return err;
 }
 
+bool dp_scope_is_text(const char *text, uint64_t *most)
+{
+	struct dp_arena arena = {0};
+	struct dp_ast *ast = NULL;
+	struct dp_error *err = dp_ast_parse(&arena, text, &ast);
+	const bool is = !err && ast->kind == DP_AST_STR;
+	*most = is && ast->value ? ast->value : DP_TEXT_DEFAULT;
+	dp_error_destroy(err);
+	dp_arena_fini(&arena);
+	return is;
+}
+
 /* $duration, $retval and $rip are never variables, but depend on the place. */
 static bool is_of_a_place(const struct dp_token *t)
 {

@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Checks an expression's syntax. Errors have a caret. */
 struct dp_error *dp_scope_check(const char *text) DP_MUST_CHECK;
@@ -24,6 +26,9 @@ struct dp_error *dp_scope_split(const char *text, char **entry, char **at_return
 /* True if a -t argument or an expression uses the processor's flags by any of their names. A variable with such a name counts,
  * too. */
 bool dp_context_shows_flags(const char *text);
+/* True if the expression is str(...). *most: how many characters of the string it means. */
+#define DP_TEXT_DEFAULT 64u
+bool dp_scope_is_text(const char *text, uint64_t *most);
 /* True if dp_fields_add() can handle `context`, without a program. */
 bool dp_scope_is_fixed(const char *context);
 

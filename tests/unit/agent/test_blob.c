@@ -2,67 +2,16 @@
 /* The agent as in a target: the blob's bytes, mapped read-execute, called through its entry points. */
 #include "agent/unwind/apart.h"
 #include "agent/unwind/unwind.h"
-#include "tests/unit/agent/world.h"
+#include "tests/unit/agent/blob.h"
 
 #include <criterion/criterion.h>
-#include <elf.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static uint8_t *file, *text;
-static const Elf64_Phdr *load;
-
-static void read_file(void)
-{
-	int fd = open(DP_AGENT_SO, O_RDONLY | O_CLOEXEC);
-	struct stat st;
-
-	cr_assert_geq(fd, 0, "%s", DP_AGENT_SO);
-	fstat(fd, &st);
-	file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	cr_assert_neq(file, MAP_FAILED);
-	close(fd);
-}
-
-static void setup(void)
-{
-	const Elf64_Ehdr *e;
-	const Elf64_Phdr *p;
-
-	read_file();
-	e = (const Elf64_Ehdr *)file;
-	p = (const Elf64_Phdr *)(file + e->e_phoff);
-	for (int i = 0; i < e->e_phnum; i++)
-		load = p[i].p_type == PT_LOAD ? &p[i] : load;
-	text = mmap(NULL, load->p_memsz, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(text, file + load->p_offset, load->p_filesz);
-	mprotect(text, load->p_memsz, PROT_READ | PROT_EXEC);
-}
-
-static uint8_t *symbol(const char *name)
-{
-	const Elf64_Ehdr *e = (const Elf64_Ehdr *)file;
-	const Elf64_Shdr *s = (const Elf64_Shdr *)(file + e->e_shoff);
-
-	for (int i = 0; i < e->e_shnum; i++) {
-		const Elf64_Sym *sym = (const Elf64_Sym *)(file + s[i].sh_offset);
-		const char *names = (const char *)file + s[s[i].sh_link].sh_offset;
-
-		for (size_t k = 0; s[i].sh_type == SHT_SYMTAB && k < s[i].sh_size / sizeof(*sym); k++)
-			if (!strcmp(names + sym[k].st_name, name))
-				return text + sym[k].st_value;
-	}
-	cr_assert_fail("no symbol %s", name);
-	return NULL;
-}
-
-TestSuite(blob, .init = setup);
+TestSuite(blob, .init = blob_setup);
 
 Test(blob, every_entry_point_is_there)
 {
@@ -76,77 +25,6 @@ Test(blob, every_entry_point_is_there)
 }
 
 /* ---- the thunk: registers in, registers out -------------------------------------------------- */
-
-struct machine {
-	uint64_t gpr[16]; /* rax rcx rdx rbx rsp rbp rsi rdi r8 .. r15 */
-	uint64_t flags;
-};
-
-/*
- * Calls `target` with the registers of *in (except rsp) and stores the resulting ones in *out. Uses a painted stack, `shift`
- * bytes below its top, so that the test covers every alignment and sees how much stack is used.
- */
-#define STACK_WORDS 1024
-#define PAINT       UINT64_C(0x5a5a5a5a5a5a5a5a)
-static uint64_t call_stack[STACK_WORDS] __attribute__((aligned(64)));
-static struct machine *call_in, *call_out;
-static uint64_t call_top, call_sp;
-static uint8_t *call_target;
-
-static __attribute__((noinline)) void call_with(const struct machine *in, struct machine *out, uint8_t *target, uint64_t shift)
-{
-	call_in = (struct machine *)in;
-	call_out = out;
-	call_target = target;
-	call_top = (uintptr_t)(call_stack + STACK_WORDS) - shift;
-	for (int i = 0; i < STACK_WORDS; i++)
-		call_stack[i] = PAINT;
-	__asm__ volatile("pushq %%rbx\n\tpushq %%rbp\n\tpushq %%r12\n\tpushq %%r13\n\tpushq %%r14\n\tpushq %%r15\n\t"
-	                 "movq %%rsp, %[sp]\n\t"
-	                 "movq %[top], %%rsp\n\t"
-	                 "movq %[in], %%rax\n\t"
-	                 "pushq 128(%%rax)\n\tpopfq\n\t"
-	                 "movq 8(%%rax), %%rcx\n\tmovq 16(%%rax), %%rdx\n\tmovq 24(%%rax), %%rbx\n\tmovq 40(%%rax), %%rbp\n\t"
-	                 "movq 48(%%rax), %%rsi\n\tmovq 56(%%rax), %%rdi\n\tmovq 64(%%rax), %%r8\n\tmovq 72(%%rax), %%r9\n\t"
-	                 "movq 80(%%rax), %%r10\n\tmovq 88(%%rax), %%r11\n\tmovq 96(%%rax), %%r12\n\tmovq 104(%%rax), %%r13\n\t"
-	                 "movq 112(%%rax), %%r14\n\tmovq 120(%%rax), %%r15\n\tmovq 0(%%rax), %%rax\n\t"
-	                 "call *%[target]\n\t"
-	                 "pushq %%rax\n\tmovq %[out], %%rax\n\tpopq 0(%%rax)\n\t"
-	                 "movq %%rcx, 8(%%rax)\n\tmovq %%rdx, 16(%%rax)\n\tmovq %%rbx, 24(%%rax)\n\tmovq %%rsp, 32(%%rax)\n\t"
-	                 "movq %%rbp, 40(%%rax)\n\tmovq %%rsi, 48(%%rax)\n\tmovq %%rdi, 56(%%rax)\n\tmovq %%r8, 64(%%rax)\n\t"
-	                 "movq %%r9, 72(%%rax)\n\tmovq %%r10, 80(%%rax)\n\tmovq %%r11, 88(%%rax)\n\tmovq %%r12, 96(%%rax)\n\t"
-	                 "movq %%r13, 104(%%rax)\n\tmovq %%r14, 112(%%rax)\n\tmovq %%r15, 120(%%rax)\n\tpushfq\n\tpopq "
-	                 "128(%%rax)\n\tcld\n\t"
-	                 "movq %[sp], %%rsp\n\t"
-	                 "popq %%r15\n\tpopq %%r14\n\tpopq %%r13\n\tpopq %%r12\n\tpopq %%rbp\n\tpopq %%rbx\n\t"
-	                 : [sp] "=m"(call_sp)
-	                 : [in] "m"(call_in), [out] "m"(call_out), [target] "m"(call_target), [top] "m"(call_top)
-	                 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
-}
-
-#define DF 0x400u
-
-/* All but rax, rcx, rdx, rsi and the arithmetic flags are unchanged. */
-static void expect_preserved(const struct machine *in, const struct machine *out)
-{
-	const int kept[] = {3, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-
-	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
-		cr_assert_eq(in->gpr[kept[i]], out->gpr[kept[i]], "register %d", kept[i]);
-	cr_assert_eq(in->flags & DF, out->flags & DF);
-}
-
-static struct machine acquire(struct dp_debug_ctx *w, bool df, uint64_t shift)
-{
-	struct machine in = {.flags = 0x202u | (df ? DF : 0)}, out;
-
-	for (int i = 0; i < 16; i++)
-		in.gpr[i] = 0x0123456789abcdef * (uint64_t)(i + 1);
-	in.gpr[0] = (uintptr_t)&w->desc[0];
-	call_with(&in, &out, symbol(DP_SYM_ACQUIRE), shift);
-	expect_preserved(&in, &out);
-	return out;
-}
 
 Test(blob, thunk_returns_record_and_slot_and_keeps_the_rest)
 {
@@ -172,16 +50,6 @@ Test(blob, thunk_returns_no_record_when_lost)
 	cr_expect_eq(acquire(w, false, 0).gpr[1], 0);
 	cr_expect_eq(w->lost[0].forked, 1);
 	world_destroy(w);
-}
-
-/* Bytes of the painted stack that the last call used, its return address included. */
-static size_t stack_used(void)
-{
-	size_t i = 0;
-
-	while (i < STACK_WORDS && call_stack[i] == PAINT)
-		i++;
-	return (STACK_WORDS - i) * sizeof(uint64_t);
 }
 
 Test(blob, questions_are_answered_and_keep_the_rest)
@@ -268,7 +136,7 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 	void (*string)(struct dp_capture *, const struct dp_op *, uint64_t) =
 	        (void (*)(struct dp_capture *, const struct dp_op *, uint64_t))(uintptr_t)symbol(DP_SYM_STRING);
 	uint64_t value = 0x1122334455667788;
-	struct dp_op ops[3] = {{(uintptr_t)&value, 8, 0, 0}, {(uintptr_t) "hello", 32, 1, 0}, {0, 32, 2, 0}};
+	struct dp_op ops[3] = {{(uintptr_t)&value, 8, 0, 0}, {(uintptr_t) "hello", 32, 1, 0}, {8, 32, 2, 0}};
 	struct machine out;
 	struct dp_capture c;
 
@@ -290,26 +158,6 @@ Test(blob, records_through_the_blob_are_those_of_the_contract)
 
 /* ---- the unwinder's own stack -----------------------------------------------------------------------------------------------
  */
-
-static struct dp_capture call_helper(const char *helper, struct dp_capture capture)
-{
-	static const struct dp_op op = {.size = 32};
-	static struct dp_regs regs;
-	static struct dp_capture c;
-	struct machine in = {.flags = 0x202}, out;
-
-	regs.rip = (uintptr_t)call_helper;
-	regs.gpr[4] = (uintptr_t)&in;
-	c = capture;
-	c.regs = &regs;
-	in.gpr[7] = (uintptr_t)&c;
-	in.gpr[6] = (uintptr_t)&op;
-	call_with(&in, &out, symbol(helper), 8);
-	cr_assert_eq(out.gpr[3], in.gpr[3]);
-	cr_assert_eq(out.gpr[5], in.gpr[5]);
-	cr_assert_eq(out.gpr[12], in.gpr[12]);
-	return c;
-}
 
 static struct dp_capture backtrace_apart(struct dp_debug_ctx *w, struct dp_slot *slot, uint8_t *payload)
 {
@@ -356,46 +204,6 @@ Test(blob, unwinder_whose_own_stack_is_taken_records_the_site)
 		cr_expect_leq(stack_used(), 100, "%zu bytes", stack_used());
 	}
 	cr_expect_eq(w->slots[0].apart, 1, "it is still the other hit's");
-	world_destroy(w);
-}
-
-/* One block of cells, shared by all, with keys by backtrace. */
-static void aggregate_by_backtrace(struct dp_debug_ctx *w)
-{
-	static _Alignas(64) uint64_t memory[4096];
-
-	memset(memory, 0, sizeof(memory));
-	w->control->answers =
-	        (struct dp_aggs){.head = (uintptr_t)memory, .size = 16384, .keys = 1024, .key_size = 512, .nkeys = 16};
-	w->desc[0].stack_words = 33;
-}
-
-Test(blob, aggregation_by_backtrace_on_the_unwinders_stack_uses_less_than_the_thunks)
-{
-	struct dp_debug_ctx *w = world_create(1, 16384, DP_ID_SELF);
-	static uint8_t room[DP_APART_TOP + 64] __attribute__((aligned(64)));
-	struct dp_unwind tables = {.magic = DP_UNWIND_MAGIC, .size = sizeof(tables)};
-	uint64_t cells[2] = {0};
-
-	aggregate_by_backtrace(w);
-	w->agent->unwind = (uintptr_t)&tables;
-	acquire(w, false, 0); /* the slot is this thread's */
-	w->slots[0].cache = (uintptr_t)room;
-	memset(room, 0x5a, sizeof(room));
-	for (uint64_t taken = 0; taken < 2; taken++) {
-		w->slots[0].apart = taken;
-		call_helper(DP_SYM_STACKED_APART, (struct dp_capture){.record = (void *)cells, .desc = &w->desc[0]});
-		cr_assert_neq(cells[0], 0);
-		cr_expect_eq(cells[1], 1, "the shared block");
-		cr_expect_lt(stack_used(), 512, "%zu bytes", stack_used());
-		cr_expect_eq(w->slots[0].apart, taken);
-		cr_expect_eq(*(const uint64_t *)(uintptr_t)(cells[0] - 33 * 8), 1);
-		cr_expect_eq(*(const uint64_t *)(uintptr_t)(cells[0] - 32 * 8), (uintptr_t)call_helper, "in both cases");
-	}
-	cr_expect_neq(room[DP_APART_TOP - 8], 0x5a, "it did not use its own stack");
-	cr_expect_eq(room[DP_APART_CACHE + 512], 0x5a, "it used %d bytes of its own stack", DP_APART_STACK - 512);
-	cr_expect_eq(room[DP_APART_TOP], 0x5a, "it wrote above its stack");
-	cr_expect_eq(world_lost(w), 0);
 	world_destroy(w);
 }
 

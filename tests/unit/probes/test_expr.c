@@ -178,7 +178,7 @@ Test(expr, errors_point_at_the_place)
 	refuses("sizeof (rdi == 1", 7, "not closed");
 	refuses("rdi == 1 / 0", 9, "division by 0");
 	refuses("\"GET\"", 0, "is a string");
-	refuses("str(rdi)", 0, "a run counts numbers only");
+	refuses("str(rdi)", 0, "values are numbers");
 }
 
 Test(expr, error_shows_no_control_characters)

@@ -4,22 +4,25 @@
 
 static uint64_t keyed_words[8], keyed_cells[DP_AGG_WORDS];
 static unsigned keyed_asked;
+static const struct dp_probe_desc *keyed_desc;
 
 /* In the place of the agent, so it keeps to general registers, and a sanitizer's checks would not. */
-__attribute__((target("general-regs-only"), no_sanitize("address", "undefined"))) static void note_key(const uint64_t *words)
+__attribute__((target("general-regs-only"), no_sanitize("address", "undefined"))) static void
+note_key(const uint64_t *words, const struct dp_probe_desc *desc)
 {
 	keyed_asked++;
-	for (unsigned i = 0; i < 8 && i <= words[0]; i++)
+	keyed_desc = desc;
+	for (unsigned i = 0; i < 8; i++)
 		keyed_words[i] = words[i];
 }
 
-void (*keyed_note)(const uint64_t *) = note_key;
+void (*keyed_note)(const uint64_t *, const struct dp_probe_desc *) = note_key;
 uint64_t *keyed_result = keyed_cells;
 void keyed_thunk(void);
 __asm__(".text\n" /* the stub's rax, rcx, rdx and rsi are free */
         "keyed_thunk:\n"
         "	push %rdi; push %r8; push %r9; push %r10; push %r11; push %rbp\n"
-        "	mov %rsp,%rbp; and $-16,%rsp; mov %rdx,%rdi; call *keyed_note(%rip); mov %rbp,%rsp\n"
+        "	mov %rsp,%rbp; and $-16,%rsp; mov %rdx,%rdi; mov %rax,%rsi; call *keyed_note(%rip); mov %rbp,%rsp\n"
         "	pop %rbp; pop %r11; pop %r10; pop %r9; pop %r8; pop %rdi\n"
         "	mov keyed_result(%rip),%rsi; xor %ecx,%ecx; ret\n");
 
@@ -61,4 +64,78 @@ Test(answer_keys, several_values_and_the_return_address)
 	cr_expect_eq(keyed_cells[1], 3);
 	probe_fini(&probe);
 	world_destroy();
+}
+
+static void begin(struct probe *probe, const struct dp_agg *answer, bool faults)
+{
+	world_create(faults);
+	world.rt.answers.head = 4096;
+	world.rt.keyed = (uint64_t)&keyed_thunk;
+	probe_init(probe, NULL, NULL);
+	probe->req.answer = answer;
+	probe_place(probe, 0, NULL);
+	keyed_asked = 0;
+	keyed_cells[0] = 0;
+}
+
+/* The agent gets the string's address and length, and an operation for each string. */
+Test(answer_keys, strings)
+{
+	struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}, length = {.kind = DP_EXPR_REG, .reg = 6, .size = 8};
+	struct dp_expr k = {.kind = DP_EXPR_CONST, .value = 5};
+	struct dp_agg answer = {.what = DP_AGG_COUNT,
+	                        .key = {&arg, &k, &length},
+	                        .nkeys = 3,
+	                        .text = {{.size = 68}, {0}, {.size = 132, .count = &arg, .count_is_signed = true}}};
+	struct probe probe;
+	begin(&probe, &answer, false);
+	const struct machine in = hit(&probe, 1234);
+	const struct dp_op *op = (const void *)((const uint8_t *)keyed_desc + keyed_desc->reserve);
+	cr_expect_eq(keyed_words[0], 3);
+	cr_expect_eq(keyed_words[1], 1234);
+	cr_expect_eq(keyed_words[2], 5);
+	cr_expect_eq(keyed_words[3], in.gpr[6]);
+	cr_expect_eq(keyed_words[4], 1234, "the length");
+	cr_expect_eq(keyed_desc->stack_words, 1 + 3 + 9 + 17);
+	cr_expect_eq(op[0].field, 1);
+	cr_expect_eq(op[0].size, 68);
+	cr_expect_eq(op[0].count, DP_COUNT_NONE);
+	cr_expect_eq(op[1].field, 3);
+	cr_expect_eq(op[1].size, 132);
+	cr_expect_eq(op[1].count, DP_COUNT_SIGNED);
+	cr_expect_eq(op[1].addr, 4);
+	cr_expect_eq(op[2].field, 0, "the last one");
+	cr_expect_eq(keyed_cells[0], 1);
+	probe_fini(&probe);
+	world_destroy();
+}
+
+/* Such a hit counts, with an address that is never mapped, and a length for which it is read. */
+Test(answer_keys, strings_whose_address_or_length_cannot_be_computed)
+{
+	struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}, one = {.kind = DP_EXPR_CONST, .value = 1};
+	struct dp_expr quotient = {.kind = DP_EXPR_BINARY, .op = DP_OP_UDIV, .a = &one, .b = &arg};
+	struct dp_expr sum = {.kind = DP_EXPR_BINARY, .op = DP_OP_ADD, .a = &arg, .b = &quotient};
+	const struct dp_agg_text plain = {.size = 68}, counted = {.size = 68, .count = &sum}, other = {.size = 68, .count = &one};
+	struct dp_agg answers[] = {{.what = DP_AGG_COUNT, .key = {&sum, &arg}, .nkeys = 2, .text = {plain}},
+	                           {.what = DP_AGG_COUNT, .key = {&arg, &arg}, .nkeys = 2, .text = {counted}},
+	                           {.what = DP_AGG_COUNT, .key = {&sum, &arg}, .nkeys = 2, .text = {other}}};
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		struct probe probe;
+		begin(&probe, &answers[i], false);
+		hit(&probe, 0);
+		cr_expect_eq(keyed_words[1], UINT64_C(1) << 63, "%zu", i);
+		cr_expect_eq(keyed_words[2], 0);
+		if (i)
+			cr_expect_eq(keyed_words[3], UINT64_C(1) << 62, "%zu", i);
+		hit(&probe, 7);
+		cr_expect_eq(keyed_words[1], 7, "%zu", i);
+		if (i)
+			cr_expect_eq(keyed_words[3], i == 1 ? 7 : 1, "%zu", i);
+		cr_expect_eq(keyed_asked, 2);
+		cr_expect_eq(keyed_cells[0], 2);
+		cr_expect_eq(world.lost.unreadable, 0);
+		probe_fini(&probe);
+		world_destroy();
+	}
 }

@@ -327,7 +327,8 @@ static bool asks_for_hits(const struct dp_request *req)
 {
 	bool asks = dp_expr_asks_for(req->when, DP_FACT_HITS) || (req->answer && dp_expr_asks_for(req->answer->by, DP_FACT_HITS));
 	for (unsigned i = 0; req->answer && i < req->answer->nkeys; i++)
-		asks |= dp_expr_asks_for(req->answer->key[i], DP_FACT_HITS);
+		asks |= dp_expr_asks_for(req->answer->key[i], DP_FACT_HITS) ||
+		        dp_expr_asks_for(req->answer->text[i].count, DP_FACT_HITS);
 	for (const struct dp_agg *a = req->answer; a; a = a->next)
 		asks |= dp_expr_asks_for(a->value, DP_FACT_HITS);
 	return asks;
@@ -353,7 +354,9 @@ static void stub_init(struct dp_agg_stub *s, struct dp_buf *out, uint64_t at)
 	s->spread = s->rt->identity == DP_ID_TID && !s->rt->bases;
 	s->direct = s->timed && !s->keyed && !s->req->when && !s->req->answer->next && is_duration(s->req->answer->value);
 	s->room = s->timed && !s->direct ? DP_FRAME_TIMED : DP_FRAME_PLAIN;
-	if (s->req->answer && dp_agg_unwinds(s->req->answer))
+	s->stacked =
+	        s->req->answer && (dp_agg_unwinds(s->req->answer) || (s->req->small_stack && dp_agg_has_texts(s->req->answer)));
+	if (s->stacked)
 		s->room = DP_FRAME_STACKED;
 	s->room |= s->req->answer ? DP_FRAME_WORDS(dp_agg_room(s->req->answer)) : 0;
 	s->counted = s->req->hits && !s->req->enters && asks_for_hits(s->req);
@@ -366,6 +369,7 @@ static void stub_init(struct dp_agg_stub *s, struct dp_buf *out, uint64_t at)
 	s->exits.n = DP_EXPR_PUSHES + 1;
 	for (unsigned i = 0; i < s->exits.n; i++)
 		s->exits.at[i] = dp_asm_label(&s->a);
+	dp_agg_text_init(s);
 	s->view = dp_frame_view(s->req->site, s->room);
 	if (s->req->answer)
 		s->cells = (int64_t)s->req->probe * (dp_agg_words(s->req->answer) + dp_agg_pending(s->req->answer)) * 8;
@@ -373,7 +377,10 @@ static void stub_init(struct dp_agg_stub *s, struct dp_buf *out, uint64_t at)
 
 static uint16_t stack_words(const struct dp_agg *answer)
 {
-	return (uint16_t)(answer->nkeys || answer->stack ? 1 + answer->nkeys + answer->stack : 0);
+	unsigned n = answer->nkeys || answer->stack ? 1 + answer->nkeys + answer->stack : 0;
+	for (unsigned i = 0; i < answer->nkeys; i++)
+		n += dp_agg_text_words(answer->text[i].size);
+	return (uint16_t)n;
 }
 
 /* For the agent, of a key with frames (agent/abi.h). */
@@ -399,12 +406,17 @@ struct dp_error *dp_agg_stub_emit(struct dp_buf *out, uint64_t at, const struct 
 		return dp_error(DP_TAG_INTERNAL, "an aggregating probe has no cells");
 	if (req->goroutines)
 		DP_TRY(dp_pair_goroutine_check(rt));
+	const bool texts = req->answer && dp_agg_has_texts(req->answer);
 	stub_init(&s, out, at);
 	dp_asm_bind(&s.a, s.desc);
 	desc.stack_words = req->answer ? stack_words(req->answer) : 0;
+	if (texts)
+		desc.reserve = sizeof(desc) + (s.stacked ? sizeof(struct dp_op) : 0);
 	dp_asm_data(&s.a, &desc, sizeof(desc));
-	if (s.field.size)
+	if (s.stacked)
 		put_op(&s);
+	if (texts)
+		dp_agg_text_ops(&s);
 	ret->entry = is_plain_count(&s) ? emit_plain_count(&s) : emit_general(&s);
 	const bool good = dp_stub_finish(&s.a, ret);
 	if (out->failed)

@@ -29,7 +29,7 @@ static bool may_fail(const struct dp_agg *answer)
 {
 	bool some = answer && dp_expr_may_fail(answer->by);
 	for (unsigned i = 0; answer && i < answer->nkeys; i++)
-		some |= dp_expr_may_fail(answer->key[i]);
+		some |= !answer->text[i].size && dp_expr_may_fail(answer->key[i]);
 	for (; answer; answer = answer->next)
 		some |= dp_expr_may_fail(answer->value);
 	return some;
@@ -37,6 +37,7 @@ static bool may_fail(const struct dp_agg *answer)
 
 void dp_agg_undecided(struct dp_agg_stub *s)
 {
+	dp_agg_text_aside(s);
 	if (!dp_expr_may_fail(s->req->when) && !may_fail(s->req->answer))
 		return;
 	dp_exits_put(&s->a, &s->exits);
@@ -49,7 +50,7 @@ void dp_agg_undecided(struct dp_agg_stub *s)
 
 static unsigned key_words(const struct dp_agg *answer)
 {
-	return answer->nkeys ? answer->nkeys + 1 : 0;
+	return answer->nkeys ? answer->nkeys + 1 + dp_agg_counts(answer, answer->nkeys) : 0;
 }
 
 unsigned dp_agg_room(const struct dp_agg *answer)
@@ -60,7 +61,7 @@ unsigned dp_agg_room(const struct dp_agg *answer)
 	return n;
 }
 
-static struct dp_rm word(const struct dp_agg_stub *s, unsigned i)
+struct dp_rm dp_agg_word(const struct dp_agg_stub *s, unsigned i)
 {
 	return dp_rm_mem(DP_RSP, dp_frame_words(s->room) + 8 * (int32_t)i);
 }
@@ -81,11 +82,14 @@ static void store_keys(struct dp_agg_stub *s)
 	for (unsigned i = 0; i < answer->nkeys; i++) {
 		if (!answer->key[i])
 			continue;
-		load(s, answer->key[i]);
-		dp_asm_mov_store(&s->a, 8, DP_RAX, word(s, i + 1));
+		if (answer->text[i].size)
+			dp_agg_text_load(s, i);
+		else
+			load(s, answer->key[i]);
+		dp_asm_mov_store(&s->a, 8, DP_RAX, dp_agg_word(s, i + 1));
 	}
 	dp_asm_mov_const(&s->a, answer->nkeys, DP_RAX);
-	dp_asm_mov_store(&s->a, 8, DP_RAX, word(s, 0));
+	dp_asm_mov_store(&s->a, 8, DP_RAX, dp_agg_word(s, 0));
 }
 
 /* Loads the key's cells into rsi, using the agent. NE: they are shared. */
@@ -93,7 +97,7 @@ static void emit_keyed(struct dp_agg_stub *s)
 {
 	if (s->req->answer->nkeys) {
 		store_keys(s);
-		dp_asm_lea(&s->a, word(s, 0), DP_RDX);
+		dp_asm_lea(&s->a, dp_agg_word(s, 0), DP_RDX);
 	} else {
 		load(s, s->req->answer->by);
 		dp_asm_mov_store(&s->a, 8, DP_RAX, dp_rm_reg(DP_RDX));
@@ -135,11 +139,11 @@ static void add(struct dp_agg_stub *s, int64_t cells, enum dp_agg_how how)
 	}
 	for (const struct dp_agg *a = answer; a; a = a->next, i++) {
 		load(s, a->value);
-		dp_asm_mov_store(&s->a, 8, DP_RAX, word(s, i));
+		dp_asm_mov_store(&s->a, 8, DP_RAX, dp_agg_word(s, i));
 	}
 	i = key_words(answer);
 	for (const struct dp_agg *a = answer; a; cells += 8 * (int64_t)dp_agg_own_words(a), a = a->next, i++) {
-		dp_asm_mov_load(&s->a, 8, word(s, i), DP_RAX);
+		dp_asm_mov_load(&s->a, 8, dp_agg_word(s, i), DP_RAX);
 		dp_agg_apply(&s->a, a, cells, how == DP_AGG_ALONE ? DP_AGG_OWN : how);
 	}
 }
@@ -151,7 +155,7 @@ void dp_agg_answer(struct dp_agg_stub *s, bool locked)
 		add(s, s->cells, locked ? DP_AGG_LOCKED : DP_AGG_ALONE);
 		return;
 	}
-	if (dp_agg_unwinds(s->req->answer))
+	if (s->stacked)
 		emit_stacked(s);
 	else
 		emit_keyed(s);
