@@ -206,6 +206,9 @@ class Cookbook(Pages):
         self.assertEqual(numbers, list(range(100, 100 * len(numbers) + 1, 100)))
         self.assertGreater(len(numbers), 0)
 
+    def test_files(self):
+        self.assertEqual(self.ask("files").rows(r"^ +(\d+) open64  (\S+)$"), [("5", "/etc/hosts"), ("3", "/etc/passwd")])
+
     def test_environment(self):
         self.assertIn("QUOTING_STYLE", self.ask("environment").rows(r'str\(\$rdi\)="([^"]*)"'))
 
@@ -427,6 +430,9 @@ class Cookbook(Pages):
     def test_bt_hist(self):
         buckets = dict(self.ask("bt_hist").rows(r"^(\[.*?\)) +(\d+) \|"))
         self.assertGreaterEqual(int(buckets["[400, 600)"]), 7)
+
+    def test_bt_strings(self):
+        self.assertIn(("6", "/etc/passwd"), self.ask("bt_strings").rows(r"^ +(\d+) open64  (\S+)$"))
 
     def test_bt_commands(self):
         """bash executes one command after the other, each in this process."""
