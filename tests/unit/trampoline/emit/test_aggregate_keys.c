@@ -139,3 +139,56 @@ Test(answer_keys, strings_whose_address_or_length_cannot_be_computed)
 		world_destroy();
 	}
 }
+
+/* The agent's helper for the stack of its own, which goroutines' strings need, keeps to the C ABI. */
+#define IN_HIT __attribute__((target("general-regs-only"), no_sanitize("address", "undefined")))
+static struct dp_op apart_op;
+
+IN_HIT static void note_apart(struct dp_capture *c, const struct dp_op *op)
+{
+	uint64_t *cells = (void *)c->record; /* struct dp_cells, then the key */
+	note_key(cells + 2, c->desc);
+	apart_op = *op;
+	cells[0] = (uint64_t)keyed_cells;
+	cells[1] = 0;
+}
+
+IN_HIT static void note_end(struct dp_capture *c)
+{
+	(void)c;
+}
+
+Test(answer_keys, strings_of_goroutines_are_copied_on_another_stack)
+{
+	struct dp_expr arg = {.kind = DP_EXPR_REG, .reg = 7, .size = 8}, length = {.kind = DP_EXPR_REG, .reg = 6, .size = 8};
+	struct dp_agg answer = {.what = DP_AGG_COUNT, .key = {&arg, &arg}, .nkeys = 2, .text = {{.size = 68, .count = &length}}};
+	for (unsigned frames = 0; frames < 8; frames += 7) {
+		struct probe probe;
+		world_create(false);
+		world.rt.answers.head = 4096;
+		world.rt.stacked_apart = (uint64_t)note_apart;
+		world.rt.stacked_done = (uint64_t)note_end;
+		answer.stack = frames;
+		probe_init(&probe, NULL, NULL);
+		probe.req.answer = &answer;
+		probe.req.small_stack = true;
+		probe_place(&probe, 0, NULL);
+		keyed_asked = 0;
+		keyed_cells[0] = 0;
+		const struct machine in = hit(&probe, 99);
+		const struct dp_op *op = (const void *)((const uint8_t *)keyed_desc + keyed_desc->reserve);
+		cr_expect_eq(keyed_asked, 1);
+		cr_expect_eq(keyed_words[0], 2);
+		cr_expect_eq(keyed_words[1], 99);
+		cr_expect_eq(keyed_words[2], 99);
+		cr_expect_eq(keyed_words[3], in.gpr[6], "the length");
+		cr_expect_eq(apart_op.addr, 2 | (uint64_t)frames << 32);
+		cr_expect_eq(apart_op.size, frames);
+		cr_expect_eq(op[0].size, 68);
+		cr_expect_eq(op[0].addr, 3);
+		cr_expect_eq(op[1].field, 0, "the last one");
+		cr_expect_eq(keyed_cells[0], 1);
+		probe_fini(&probe);
+		world_destroy();
+	}
+}
