@@ -76,6 +76,28 @@ struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...)
 	return err;
 }
 
+struct dp_error *dp_error_advise(struct dp_error *err, const char *remedy)
+{
+	if (err != &nomem)
+		err->remedy = remedy;
+	return err;
+}
+
+/* A cause of another tag is of another kind: the error above it knows more. */
+static const char *own_remedy(const struct dp_error *err)
+{
+	const enum dp_tag tag = err->tag;
+	while (err && !err->remedy)
+		err = err->cause && err->cause->tag == tag ? err->cause : NULL;
+	return err ? err->remedy : NULL;
+}
+
+const char *dp_error_remedy(const struct dp_error *err)
+{
+	const char *own = own_remedy(err);
+	return own ? own : dp_tag_remedy(err->tag);
+}
+
 struct dp_error *dp_error_destroy(struct dp_error *err)
 {
 	while (err && err != &nomem) {
@@ -108,11 +130,12 @@ void dp_error_print(const struct dp_error *err, FILE *to)
 	if (!err)
 		return;
 	const enum dp_tag tag = err->tag;
+	const char *own = own_remedy(err), *remedy = own ? own : says_it_all(tag) ? NULL : dp_tag_remedy(tag);
 	fprintf(to, "dynprobe: error: %s [%s]\n", err->message, dp_tag_name(tag));
 	for (err = err->cause; err; err = err->cause)
 		fprintf(to, "  caused by: %s\n", err->message);
-	if (!says_it_all(tag))
-		fprintf(to, "  what to do: %s\n", dp_tag_remedy(tag));
+	if (remedy)
+		fprintf(to, "  what to do: %s\n", remedy);
 }
 
 const char *dp_tag_name(enum dp_tag tag)

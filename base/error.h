@@ -23,6 +23,7 @@ struct dp_error {
 	enum dp_tag tag;
 	int sys; /* errno of a failed system call, or 0 */
 	char *message;
+	const char *remedy; /* what helps in this case, if the tag has several: a static text; or NULL: the tag's */
 	struct dp_error *cause;
 };
 
@@ -38,6 +39,10 @@ struct dp_error *dp_error_nomem(void) DP_IS_ERROR;
 struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Adds a message on top of `cause`, keeps its tag, and takes ownership of it. */
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
+/* Sets the error's own remedy, and returns the error. */
+struct dp_error *dp_error_advise(struct dp_error *err, const char *remedy) DP_IS_ERROR;
+/* Its own, or that of its causes; else its tag's. */
+const char *dp_error_remedy(const struct dp_error *err);
 /* Accepts NULL. Returns NULL, for `err = dp_error_destroy(err)`. */
 struct dp_error *dp_error_destroy(struct dp_error *err);
 /* The message and its causes on one line, or NULL if out of memory. The caller frees it. */

@@ -12,12 +12,18 @@
 
 #define SAID 10u /* refusals of a pattern's probes that are listed */
 
-static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused)
+/* `*advised`: the last remedy that was printed. Those that only depend on the tag are in `dynprobe explain`. */
+static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused, const char **advised)
 {
+	const char *remedy = dp_error_remedy(refused);
 	fprintf(stderr, "dynprobe: refused %s in %d: %s [%s]\n", spec, dp_target_pid(s->target), refused->message,
 	        dp_tag_name(refused->tag));
 	for (const struct dp_error *e = refused->cause; e; e = e->cause)
 		fprintf(stderr, "  because: %s\n", e->message);
+	if (remedy == dp_tag_remedy(refused->tag) || remedy == *advised)
+		return;
+	fprintf(stderr, "  what to do: %s\n", remedy);
+	*advised = remedy;
 }
 
 /* "DP-NO-SIZE 138, DP-NO-RETURN 101" */
@@ -59,6 +65,7 @@ static void note_patterns(const struct dp_trace *t)
 void dp_report_refusals(const struct dp_trace *t)
 {
 	size_t unsaid = 0;
+	const char *advised = NULL;
 	for (size_t k = 0; k < t->run.nsessions; k++)
 		for (size_t i = 0, said = 0; i < t->run.trace->nprobes; i++) {
 			const struct dp_probe *p = &t->run.trace->probe[i];
@@ -68,7 +75,7 @@ void dp_report_refusals(const struct dp_trace *t)
 			if (p->selected && !t->options->verbose && said++ >= SAID)
 				unsaid++;
 			else
-				refusal_line(s, p->spec.text, s->place[i].refused);
+				refusal_line(s, p->spec.text, s->place[i].refused, &advised);
 		}
 	if (unsaid)
 		fprintf(stderr, "dynprobe: refused %zu more probes of patterns; -v lists them\n", unsaid);

@@ -203,6 +203,11 @@ static void search_all(struct cleaning *c, bool resident)
 
 /* ---- report ---------------------------------------------------------------------------------------------------------- */
 
+static struct dp_error *out_of_time(pid_t pid)
+{
+	return dp_error(DP_TAG_BUSY, "dynprobe ended before its turn; dynprobe detach --pid %d removes them", pid);
+}
+
 static void report(struct cleaning *c, struct dp_children *ret)
 {
 	ret->cleaned = c->cleaned;
@@ -215,7 +220,7 @@ static void report(struct cleaning *c, struct dp_children *ret)
 		}
 		struct dp_uncleaned *left = &ret->left[ret->nleft++];
 		left->pid = one->pid;
-		left->why = one->why ? one->why : dp_error(DP_TAG_BUSY, "process %d: dynprobe ended before its turn", one->pid);
+		left->why = one->why ? one->why : out_of_time(one->pid);
 		dp_proc_comm(one->pid, left->comm, sizeof(left->comm));
 	}
 }

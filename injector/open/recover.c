@@ -101,8 +101,13 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_resident *s)
 	if (err)
 		return err;
 	if (report.left_bytes || report.left_sites)
-		return dp_error(DP_TAG_BUSY, "the probes that an earlier dynprobe left in process %d cannot be removed yet: %s",
-		                t->process.pid, report.why);
+		return dp_error_advise(
+		        dp_error(DP_TAG_BUSY, "the probes that an earlier dynprobe left in process %d cannot be removed yet: %s",
+		                 t->process.pid, report.why),
+		        report.left_sites
+		                ? "let the other tool take its bytes back first (a debugger: delete its breakpoints), then try "
+		                  "again"
+		                : "try again when that has passed; a stopped process must continue first (kill -CONT PID)");
 	dp_target_log(t, "removed what an earlier dynprobe left in process %d", t->process.pid);
 	return NULL;
 }

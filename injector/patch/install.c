@@ -386,7 +386,7 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 		written |= i->t->in.placed && i->t->in.placed[k].written;
 	for (size_t k = 0; written && k < i->nplans; k++)
 		if (!i->t->in.placed[k].written && !i->results[k].refused)
-			i->results[k].refused = dp_error(err->tag, "%s", err->message);
+			i->results[k].refused = dp_error_advise(dp_error(err->tag, "%s", err->message), dp_error_remedy(err));
 	return written ? dp_error_destroy(err) : err;
 }
 
@@ -399,9 +399,11 @@ static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct d
 	stats->held_ns += report.held_ns;
 	stats->stops += report.stops;
 	stats->vain += report.vain;
-	if (failed || report.left_sites || report.left_bytes)
+	if (failed || report.left_sites || report.left_bytes) {
 		err = dp_error_wrap(err, "%zu sites and %zu bytes are left in process %d: %s", report.left_sites,
 		                    report.left_bytes, t->process.pid, failed ? failed->message : report.why);
+		err = dp_error_advise(err, "dynprobe detach --pid PID removes what is left; until then it does nothing");
+	}
 	dp_error_destroy(failed);
 	return err;
 }

@@ -121,8 +121,11 @@ static struct dp_error *check_site(struct install *i, struct dp_freeze *f, size_
 	DP_TRY(check_supports(i, &i->plans[k]));
 	DP_TRY(check_standing(i, p, below));
 	if (i->plans[k].ninterior && dp_install_inspection_busy(i, f, k))
-		return dp_error(DP_TAG_BUSY, "a thread is, or will return, inside the %u bytes at 0x%llx", p->len,
-		                (unsigned long long)p->addr);
+		return dp_error_advise(
+		        dp_error(DP_TAG_BUSY, "a thread is, or will return, inside the %u bytes at 0x%llx", p->len,
+		                 (unsigned long long)p->addr),
+		        "try again; a stopped process must continue first (kill -CONT PID); if a waiting thread will "
+		        "return there, probe a neighbouring instruction");
 	return compare(i, p, *below);
 }
 

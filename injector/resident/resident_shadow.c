@@ -272,8 +272,9 @@ static struct dp_error *await_tails(struct dp_resident *s, struct dp_shadow *sh)
 			return fetch_slots(s, sh);
 		nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
 	}
-	return dp_error(DP_TAG_BUSY, "a thread of process %d does not release its ring; is the process stopped?",
-	                s->target->process.pid);
+	return dp_error_advise(dp_error(DP_TAG_BUSY, "a thread of process %d does not release its ring; is the process stopped?",
+	                                s->target->process.pid),
+	                       "let the process continue (kill -CONT PID), then try again: its probes stay, and go on recording");
 }
 
 /* No record crosses the ring's end, because all lengths are multiples of 8. With an unaligned tail one would. */

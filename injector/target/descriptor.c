@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,8 +81,7 @@ static struct dp_step close_it(int64_t fd)
 
 static struct dp_error *failed(const char *name, int64_t got)
 {
-	errno = (int)-got;
-	return dp_error_sys(DP_TAG_REMOTE, "%s in the target", name);
+	return dp_remote_refused((int)-got, "%s in the target", name);
 }
 
 /* Makes a call that the script did not come to. */
@@ -166,7 +164,7 @@ struct dp_error *dp_remote_open(struct dp_borrow *b, uint64_t room, struct dp_op
 	if (s.make && s.all[0].made && s.all[0].got != s.all[0].want)
 		return failed(o->name_before, s.all[0].got);
 	if (!make->made)
-		return dp_error(DP_TAG_REMOTE, "%s in the target was interrupted", o->name);
+		return dp_remote_unfinished("%s in the target was interrupted", o->name);
 	if (make->got < 0)
 		return failed(o->name, make->got);
 	DP_TRY(finish(b, &s.all[s.make], s.plan.high, fd));

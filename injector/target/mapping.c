@@ -22,6 +22,8 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+#define UNMAPPED "the program goes on without probes, and dynprobe's memory in it has no use: the next dynprobe removes it"
+
 static struct dp_step step_of(const struct dp_region *r, int flags, int64_t fd)
 {
 	return (struct dp_step){
@@ -35,10 +37,8 @@ static struct dp_error *take_mapped(struct dp_region *r, int64_t got)
 	if (got == -EEXIST)
 		return dp_error(DP_TAG_CHANGED, "the target has mapped other memory at 0x%llx in the meantime; try again",
 		                (unsigned long long)r->addr);
-	if (got < 0 && got > -4096) {
-		errno = (int)-got;
-		return dp_error_sys(DP_TAG_REMOTE, "mmap in the target");
-	}
+	if (got < 0 && got > -4096)
+		return dp_remote_refused((int)-got, "mmap in the target");
 	r->mapped = true;
 	if ((uint64_t)got == r->addr)
 		return NULL;
@@ -63,8 +63,7 @@ static struct dp_error *take_no_core(struct dp_region *r, int64_t got)
 	r->no_core = false;
 	if (!got)
 		return NULL;
-	errno = (int)-got;
-	return dp_error_sys(DP_TAG_REMOTE, "madvise(MADV_DONTDUMP) in the target");
+	return dp_remote_refused((int)-got, "madvise(MADV_DONTDUMP) in the target");
 }
 
 static struct dp_error *map_region(struct dp_borrow *b, struct dp_region *r, int flags, int fd)
@@ -80,7 +79,9 @@ static struct dp_error *unmap_region(struct dp_borrow *b, struct dp_region *r)
 	int64_t got;
 	if (!r->mapped)
 		return NULL;
-	DP_TRY(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){r->addr, r->size}, &got));
+	struct dp_error *err = dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){r->addr, r->size}, &got);
+	if (err)
+		return err->sys ? dp_error_advise(err, UNMAPPED) : err;
 	r->mapped = false;
 	return NULL;
 }
@@ -186,7 +187,7 @@ static struct dp_error *run_batch(const struct dp_installation *in, struct dp_bo
 	DP_TRY(dp_remote_script(b, dp_script_room(in), batch->step, batch->n, lease ? lease->until_ns : UINT64_MAX, done));
 	if (*done < batch->n && !batch->step[*done].made) {
 		if (!lease)
-			return dp_error(DP_TAG_REMOTE, "a system call in the target was interrupted");
+			return dp_remote_unfinished("a system call in the target was interrupted");
 		lease->more = true;
 	}
 	return NULL;
@@ -336,8 +337,8 @@ static struct dp_error *unmap_batch(struct dp_installation *in, struct dp_borrow
 			return first_of(first, err);
 		if (done == rest.n)
 			break;
-		errno = (int)-rest.step[done].got;
-		first = first_of(first, dp_error_sys(DP_TAG_REMOTE, "munmap in the target"));
+		struct dp_error *refused = dp_remote_refused((int)-rest.step[done].got, "munmap in the target");
+		first = first_of(first, dp_error_advise(refused, UNMAPPED));
 	}
 	return first;
 }

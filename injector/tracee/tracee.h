@@ -138,6 +138,10 @@ struct dp_step {
 	bool made;   /* out */
 };
 #define DP_SCRIPT_ROOM 2848u
+/* DP_TAG_REMOTE for calls without a result, each with a remedy: the kernel refused with `sys`; a signal or time came first; neither. */
+struct dp_error *dp_remote_refused(int sys, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
+struct dp_error *dp_remote_unfinished(const char *fmt, ...) __attribute__((format(printf, 1, 2))) DP_IS_ERROR;
+struct dp_error *dp_remote_stuck(pid_t pid, const char *comm, pid_t tid) DP_IS_ERROR;
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
                                   size_t *done) DP_MUST_CHECK;
 /* Marks the room as free. Call it with all threads held, and none in a borrower's code: no script can be running then. */

@@ -4,7 +4,6 @@
 
 #include "injector/tracee/proc/proc.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 
@@ -22,10 +21,8 @@ struct dp_error *dp_trap_action(struct dp_target *t, struct dp_borrow *b, uint64
 		DP_TRY(dp_mem_write(&t->process, dp_addr_of(at), new, sizeof(*new)));
 	DP_TRY(dp_remote_syscall(b, SYS_rt_sigaction, (const uint64_t[6]){sig, new ? at : 0, old ? old_at : 0, sizeof(uint64_t)},
 	                         &result));
-	if (result < 0) {
-		errno = (int)-result;
-		return dp_error_sys(DP_TAG_REMOTE, "rt_sigaction(%u) in the target", sig);
-	}
+	if (result < 0)
+		return dp_remote_refused((int)-result, "rt_sigaction(%u) in the target", sig);
 	if (old && dp_mem_read(&t->process, dp_addr_of(old_at), old, sizeof(*old)) != sizeof(*old))
 		return dp_error(DP_TAG_GONE, "process %d (%s) ended", t->process.pid, t->process.comm);
 	return NULL;
@@ -37,8 +34,9 @@ static struct dp_error *make(const struct dp_installation *in, struct dp_borrow 
 	DP_TRY(dp_remote_script(b, dp_script_room(in), step, n, UINT64_MAX, &done));
 	if (done == n)
 		return NULL;
-	errno = step[done].made ? (int)-step[done].got : EINTR;
-	return dp_error_sys(DP_TAG_REMOTE, "rt_sigaction(%u) in the target", (unsigned)step[done].args[0]);
+	const unsigned sig = (unsigned)step[done].args[0];
+	return step[done].made ? dp_remote_refused((int)-step[done].got, "rt_sigaction(%u) in the target", sig)
+	                       : dp_remote_unfinished("rt_sigaction(%u) in the target was interrupted", sig);
 }
 
 static struct dp_step step_of(unsigned sig, uint64_t new_at, uint64_t old_at)

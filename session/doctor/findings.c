@@ -37,7 +37,7 @@ static bool is_of_use(const char *remedy)
 
 void dp_find_error(struct dp_findings *to, const char *subject, enum dp_health health, struct dp_error *err)
 {
-	const char *remedy = dp_tag_remedy(err->tag);
+	const char *remedy = dp_error_remedy(err);
 	append(to, (struct dp_finding){.subject = subject,
 	                               .health = health,
 	                               .text = dp_error_text(err),

@@ -86,6 +86,22 @@ class Runs(Brood):
         self.assert_all_clean(t, young)
         self.assert_result_ok(t)
 
+    def test_second_interrupt_says_how_to_clean_the_rest(self):
+        t, p, young = self.run_and_grow("idle", 200)
+        p.send_signal(signal.SIGINT)
+        wait_until(lambda: len(holders(t.pid)) < 200, what="the first children to be cleaned")
+        r = self.finish(p)
+        left = r.summary["children_left"]
+        self.assertGreater(len(left), 0, str(r))
+        for child in left:
+            self.assertEqual((child["tag"], child["reason"]), ("DP-BUSY", f"dynprobe ended before its turn; dynprobe detach --pid {child['pid']} removes them"))
+        for child in left[:3]:
+            tool("detach", "--pid", child["pid"])
+            self.assert_clean(child["pid"])
+        tool("detach", "--pid", t.pid)
+        self.assert_all_clean(t, young)
+        self.assert_result_ok(t)
+
     def test_children_that_are_stopped_stay_stopped(self):
         t, p, young = self.run_and_grow("work")
         for pid in young:

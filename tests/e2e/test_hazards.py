@@ -56,7 +56,7 @@ class Hazards(Case):
         t = self.target("odd", "blocked_call")
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait")
         r = self.attach(t, "--probe", "waits+0x2", "--tactic", "window", "-d", "0.2")
-        self.assert_refused(r, "DP-BUSY")
+        self.assert_refused(r, "DP-BUSY", "what to do: try again; a stopped process must continue first", "probe a neighbouring instruction")
         wait_until(lambda: t.blocked_in(READ), what="the thread to wait again")
         self.assertTrue(t.alive())
         self.assert_result_ok(t)

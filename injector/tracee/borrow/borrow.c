@@ -219,12 +219,11 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
 				continue;
 			if (sig == SIGSYS) /* see dispatch.c: discarded with the call */
 				return dp_dispatch_refused(&b->p, b->h->tid);
-			return dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's system call on thread %d of process %d",
-			                sig, b->h->tid, b->p.pid);
+			return dp_remote_unfinished("signal %d interrupted dynprobe's system call on thread %d of process %d",
+			                            sig, b->h->tid, b->p.pid);
 		case DP_STOP_NONE:
 			b->stuck = true;
-			return dp_error(DP_TAG_REMOTE, "a system call run in process %d (%s) did not return", b->p.pid,
-			                b->p.comm);
+			return dp_remote_stuck(b->p.pid, b->p.comm, b->h->tid);
 		default:
 			b->h->exited = true;
 			return gone(b);
@@ -356,10 +355,8 @@ struct dp_error *dp_remote_call(struct dp_borrow *b, const char *name, long nr, 
 {
 	int64_t got = 0;
 	DP_TRY(dp_remote_syscall(b, nr, args, &got));
-	if (got < 0 && got > -4096) {
-		errno = (int)-got;
-		return dp_error_sys(DP_TAG_REMOTE, "%s failed in the target", name);
-	}
+	if (got < 0 && got > -4096)
+		return dp_remote_refused((int)-got, "%s failed in the target", name);
 	*result = got;
 	return NULL;
 }

@@ -133,10 +133,10 @@ static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 		return gone(b);
 	const int sig = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
 	if (sig && sig != SIGSTOP)
-		return sig == SIGSYS ? dp_dispatch_refused(&b->p, b->h->tid)
-		                     : dp_error(DP_TAG_REMOTE,
-		                                "signal %d interrupted dynprobe's system calls on thread %d of process %d", sig,
-		                                b->h->tid, b->p.pid);
+		return sig == SIGSYS
+		               ? dp_dispatch_refused(&b->p, b->h->tid)
+		               : dp_remote_unfinished("signal %d interrupted dynprobe's system calls on thread %d of process %d",
+		                                      sig, b->h->tid, b->p.pid);
 	ptrace(PTRACE_CONT, b->h->tid, NULL, (void *)(long)sig); /* job-stopped: one more stop for each resume */
 	return NULL;
 }
@@ -174,8 +174,7 @@ static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 		const struct dp_stop stop = dp_stop_wait(b->h->tid, deadline);
 		if (stop.kind == DP_STOP_NONE) {
 			b->stuck = true;
-			return dp_error(DP_TAG_REMOTE, "a system call run in process %d (%s) did not return", b->p.pid,
-			                b->p.comm);
+			return dp_remote_stuck(b->p.pid, b->p.comm, b->h->tid);
 		}
 		if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC || ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
 			return gone(b);

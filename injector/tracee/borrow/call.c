@@ -142,8 +142,9 @@ static struct dp_error *pass(const struct dp_process *p, struct dp_held *h, stru
 		*sig = stop.sig;
 		if (stop.sig == SIGSTOP || stop.sig == SIGSETXID)
 			return NULL;
-		return dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's call on thread %d of process %d", stop.sig,
-		                h->tid, p->pid);
+		return dp_error_advise(dp_error(DP_TAG_REMOTE, "signal %d interrupted dynprobe's call on thread %d of process %d",
+		                                stop.sig, h->tid, p->pid),
+		                       "use --sink ring, which calls no function of the program's libraries");
 	case DP_STOP_EXITED:
 		h->exited = true;
 		return gone(p);

@@ -32,6 +32,32 @@ Test(error, a_chain_prints_top_down_with_the_causes_tag_and_remedy)
 	cr_expect_null(dp_error_destroy(NULL));
 }
 
+/* A tag may have several cases; what helps in one of them is printed instead, also if the tag prints none. */
+Test(error, a_case_has_a_remedy_of_its_own)
+{
+	struct dp_error *err = dp_error_advise(dp_error(DP_TAG_REMOTE, "mmap in the target"), "free memory");
+	cr_expect_str_eq(dp_error_remedy(err), "free memory");
+	err = dp_error_wrap(err, "probing 'foo'");
+	cr_expect_str_eq(dp_error_remedy(err), "free memory", "it is kept below a wrapper");
+	char *text = printed(err);
+	cr_expect(strstr(text, "  what to do: free memory\n"), "%s", text);
+	cr_expect_null(strstr(text, dp_tag_remedy(DP_TAG_REMOTE)), "%s", text);
+	free(text);
+	err = dp_error_advise(err, "detach");
+	cr_expect_str_eq(dp_error_remedy(err), "detach", "the last one to speak knows most");
+	struct dp_error *limit = dp_error(DP_TAG_LIMIT, "too many mappings");
+	limit->cause = err;
+	cr_expect_str_eq(dp_error_remedy(limit), dp_tag_remedy(DP_TAG_LIMIT), "a cause of another tag is another case");
+	dp_error_destroy(limit);
+	cr_expect_eq(dp_error_advise(dp_error_nomem(), "free memory"), dp_error_nomem());
+	cr_expect_str_eq(dp_error_remedy(dp_error_nomem()), dp_tag_remedy(DP_TAG_NOMEM));
+	err = dp_error_advise(dp_error(DP_TAG_SYS, "open"), "ask again");
+	text = printed(err);
+	cr_expect(strstr(text, "  what to do: ask again\n"), "%s", text);
+	free(text);
+	dp_error_destroy(err);
+}
+
 Test(error, every_tag_has_a_name_a_meaning_and_a_remedy_and_is_found)
 {
 	for (int i = 0; i < DP_TAG_COUNT; i++) {

@@ -111,6 +111,24 @@ Test(recover, smaller_rooms_of_an_older_tool_are_used_as_they_are)
 	tr_kill(pid);
 }
 
+/* As in a process that was stopped there. */
+Test(recover, a_thread_that_keeps_its_ring_must_go_on)
+{
+	pid_t pid = start();
+	struct dp_slot *slot = (void *)(data + SLOTS);
+	slot->tid = (uint32_t)pid;
+	slot->state = DP_SLOT_USED;
+	slot->reclaiming = 1;
+	struct dp_target *t = pr_open(pid, PR_GATES);
+	struct dp_error *err = dp_resident_serve(dp_target_resident(t, 0));
+	cr_assert_not_null(err);
+	cr_expect(strstr(err->message, "does not release its ring"), "%s", err->message);
+	cr_expect(!strncmp(dp_error_remedy(err), "let the process continue (kill -CONT PID)", 41), "%s", dp_error_remedy(err));
+	tr_tag(err, DP_TAG_BUSY);
+	dp_target_close(t);
+	tr_kill(pid);
+}
+
 static void refused(pid_t pid, enum dp_tag tag, const char *what)
 {
 	struct dp_target *t = NULL;

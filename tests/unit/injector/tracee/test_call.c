@@ -229,7 +229,10 @@ Test(call, fault_in_the_function_is_an_error_and_no_death)
 	uint64_t result;
 	const pid_t pid = tr_spawn(spinner);
 	const struct dp_process p = tr_process(pid);
-	tr_tag(try_call(&p, fault, 8, 1, TR_LIMIT, &result), DP_TAG_REMOTE);
+	struct dp_error *err = try_call(&p, fault, 8, 1, TR_LIMIT, &result);
+	cr_assert_not_null(err);
+	cr_expect(strstr(dp_error_remedy(err), "--sink ring"), "%s", dp_error_remedy(err));
+	tr_tag(err, DP_TAG_REMOTE);
 	assert_going_on();
 	tr_kill(pid);
 }
