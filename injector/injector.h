@@ -103,6 +103,16 @@ const char *dp_target_comm(const struct dp_target *t);
 /* The image at open; dp_target_refresh() reads it again. Owned by the target. */
 struct dp_image *dp_target_image(struct dp_target *t);
 struct dp_error *dp_target_refresh(struct dp_target *t) DP_MUST_CHECK;
+/*
+ * Looks for code of files that was mapped since the image, or what was added to it, was made. *ret is a new image of the process
+ * then, else NULL. dp_image_add_later() adds it to the target's.
+ */
+struct dp_error *dp_target_look_for_code(struct dp_target *t, struct dp_image **ret) DP_MUST_CHECK;
+/*
+ * From now on hits unwind with these tables of dp_unwind_compile(), whose generation is set here; those that are unwinding go on
+ * with the old ones. False if they have no room, or no probes are installed that unwind.
+ */
+bool dp_target_replace_tables(struct dp_target *t, void *tables, size_t size);
 /* Reads the target's memory without stopping it. Returns the number of bytes read from the front (0 if none). */
 size_t dp_target_read(struct dp_target *t, dp_addr addr, void *buf, size_t n);
 /* Can this place be patched? Refuses DP_TAG_VDSO, DP_TAG_MOVED_TEXT, DP_TAG_HUGETLB, DP_TAG_NOT_CODE (code without a file). */

@@ -31,7 +31,7 @@ static void fill(struct dp_agent *agent, struct dp_control *control)
 		return;
 	agent->identity = control->follow.identity;
 	agent->tid_offset = control->follow.tid_offset;
-	agent->unwind = control->follow.unwind;
+	agent->unwind = control->follow.unwind + (control->follow.unwind ? DP_LOAD(&control->unwind_latest) : 0);
 	agent->nslots = control->nslots;
 	agent->exhausted = 0; /* its parent's, if a handler has forked in the middle of a search */
 	agent->slots = (uint64_t)(uintptr_t)control + control->slots_offset;

@@ -220,11 +220,20 @@ static uint32_t frames(const struct dp_capture *capture, const struct dp_unwind 
 	return n;
 }
 
+/* A fork child keeps the tables that it joined with: what its parent loads later is not in its memory. */
+static const struct dp_unwind *tables(const struct dp_agent *agent)
+{
+	const struct dp_control *control = (const struct dp_control *)agent->control;
+	const uint64_t latest = control && !agent->process ? DP_LOAD(&control->unwind_latest) : 0;
+
+	return (const struct dp_unwind *)(agent->unwind + latest);
+}
+
 void dp_agent_backtrace(struct dp_capture *capture, const struct dp_op *op)
 {
 	uint32_t limit = op->size < DP_BACKTRACE_MAX ? op->size : DP_BACKTRACE_MAX;
 	const struct dp_agent *agent = (const struct dp_agent *)capture->desc->agent;
-	const struct dp_unwind *head = (const struct dp_unwind *)agent->unwind;
+	const struct dp_unwind *head = tables(agent);
 	uint8_t *to = capture->cursor;
 	uint32_t n = limit != 0;
 

@@ -28,7 +28,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 	if (!grown)
 		return dp_error_nomem();
 	in->region = grown;
-	in->region[DP_REGION_TABLES].size = dp_page_up(i->unwind_size);
+	in->region[DP_REGION_TABLES].size = dp_page_up(i->unwind_size) + dp_tables_room(i->t, dp_page_up(i->unwind_size));
 	for (size_t k = 0; k < i->nextents; k++)
 		in->region[DP_REGION_FIXED + k] =
 		        (struct dp_region){.addr = i->extents[k].addr, .size = i->extents[k].n, .prot = PROT_READ | PROT_EXEC};
@@ -262,8 +262,10 @@ static struct dp_error *fill(struct install *i)
 	if (t->ahead)
 		DP_TRY(dp_file_allocate(t->memfd, t->file_size));
 	DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_TEXT], agent.bytes, agent.size));
-	if (i->unwind_size)
+	if (i->unwind_size) {
 		DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_TABLES], i->unwind, i->unwind_size));
+		dp_tables_began(t, i->unwind, i->unwind_size);
+	}
 	for (size_t k = 0; k < i->nextents; k++)
 		DP_TRY(dp_shared_write(t, &t->in.region[DP_REGION_FIXED + k], i->extents[k].bytes, i->extents[k].n));
 	DP_TRY(dp_trap_fill(t, i->plans, i->nplans));

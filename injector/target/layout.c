@@ -21,7 +21,6 @@
 #define NEAR_LOW   UINT64_C(0x10000000)
 #define NEAR_HIGH  UINT64_C(0x7f000000)
 #define NEAR_MOST  (UINT64_C(704) << 20)
-#define TABLES_MAX (UINT64_C(64) << 20) /* reserved; only the used part is mapped */
 
 struct dp_data_layout dp_data_layout(const struct dp_target *t)
 {
@@ -128,7 +127,7 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 {
 	struct dp_region *r = t->in.region;
 	r[DP_REGION_TEXT] = (struct dp_region){.size = dp_page_up(agent_size), .prot = PROT_READ | PROT_EXEC};
-	r[DP_REGION_TABLES] = (struct dp_region){.size = t->options.need_unwind ? TABLES_MAX : 0, .prot = PROT_READ};
+	r[DP_REGION_TABLES] = (struct dp_region){.size = t->options.need_unwind ? DP_TABLES_MAX : 0, .prot = PROT_READ};
 	r[DP_REGION_DATA] = (struct dp_region){.size = dp_data_layout(t).size, .prot = PROT_READ | PROT_WRITE};
 	t->in.private = (struct dp_region){.size = dp_private_size(t), .prot = PROT_READ | PROT_WRITE};
 	r[DP_REGION_TRAP] = (struct dp_region){.size = dp_trap_region_size(t), .prot = PROT_READ | PROT_WRITE, .copied = true};

@@ -6,6 +6,8 @@
 #include "injector/tracee/stop/freeze.h"
 #include "probes/hazard/hazard.h"
 
+#include "base/cleanup.h"
+
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,33 +37,54 @@ void dp_target_no_rings(struct dp_target *t)
 }
 
 /* The vdso is in no file: takes its bytes from the target. */
-static struct dp_error *add_vdso(struct dp_target *t)
+static struct dp_error *add_vdso(struct dp_target *t, struct dp_image *image)
 {
-	for (size_t i = 0; i < dp_image_nmaps(t->image); i++) {
-		const struct dp_map *m = dp_image_map(t->image, i);
+	for (size_t i = 0; i < dp_image_nmaps(image); i++) {
+		const struct dp_map *m = dp_image_map(image, i);
 		if (strcmp(m->path, "[vdso]"))
 			continue;
 		const size_t size = m->end.v - m->start.v;
 		uint8_t *bytes = malloc(size);
 		struct dp_error *err = NULL;
 		if (bytes && dp_mem_read(&t->process, m->start, bytes, size) == size)
-			err = dp_image_set_vdso(t->image, bytes, size);
+			err = dp_image_set_vdso(image, bytes, size);
 		free(bytes);
 		return err;
 	}
 	return NULL;
 }
 
+static struct dp_error *make_image(struct dp_target *t, const char *maps, struct dp_image **ret)
+{
+	char root[32];
+	snprintf(root, sizeof(root), "/proc/%d/root", t->process.alive);
+	DP_TRY(dp_image_create(maps, root, t->process.alive, ret));
+	return add_vdso(t, *ret);
+}
+
 struct dp_error *dp_target_refresh(struct dp_target *t)
 {
-	char *maps = NULL, root[32];
+	char *maps = NULL;
 	DP_TRY(dp_process_maps(&t->process, &maps));
 	free(t->maps);
 	t->process.known_maps = t->maps = maps;
 	t->image = dp_image_destroy(t->image);
-	snprintf(root, sizeof(root), "/proc/%d/root", t->process.alive);
-	struct dp_error *err = dp_image_create(maps, root, t->process.alive, &t->image);
-	return err ? err : add_vdso(t);
+	return make_image(t, maps, &t->image);
+}
+
+struct dp_error *dp_target_look_for_code(struct dp_target *t, struct dp_image **ret)
+{
+	dp_auto_free char *maps = NULL;
+	bool same = false;
+	*ret = NULL;
+	DP_TRY(dp_process_maps(&t->process, &maps));
+	DP_TRY(dp_image_knows_code(t->image, maps, &same));
+	if (same)
+		return NULL;
+	struct dp_error *err = make_image(t, maps, ret);
+	if (err)
+		*ret = dp_image_destroy(*ret);
+	return err;
 }
 
 struct dp_error *dp_target_check_site(struct dp_target *t, const struct dp_site *site)

@@ -112,6 +112,9 @@ struct dp_target {
 	struct dp_cells_want cells;
 	bool bases_differ; /* identity.c: all threads with an fs base have different ones */
 	struct dp_installation in;
+	/* room/tables.c: bytes used of the tables' region, the generation of the latest ones, and how often they were replaced */
+	uint64_t tables_used;
+	uint32_t tables_generation, tables_times;
 	bool installed;
 	enum { DP_AT_REST, DP_PLACING, DP_REMOVING } doing; /* for options.progress */
 	int64_t remote_fd; /* the memfd in the target, between the two steps of mapping; or -1 */
@@ -132,6 +135,15 @@ struct dp_target {
 	bool hurried;
 	struct dp_priority unhurried;
 };
+
+/* ---- room/tables.c ----------------------------------------------------------------------------------------------------- */
+
+#define DP_TABLES_MAX (UINT64_C(64) << 20) /* addresses for unwind tables */
+struct dp_unwind;
+/* Bytes to map behind tables of `size` bytes, for those that will replace them; 0 where addresses or the file are limited. */
+uint64_t dp_tables_room(const struct dp_target *t, uint64_t size);
+/* The first tables were written. */
+void dp_tables_began(struct dp_target *t, const struct dp_unwind *tables, uint64_t size);
 
 /* ---- layout.c ---------------------------------------------------------------------------------------------------------- */
 

@@ -313,6 +313,7 @@ struct dp_image *dp_image_destroy(struct dp_image *image)
 	dp_maps_fini(&image->maps);
 	dp_perf_map_destroy(image->perf_map);
 	free(image->root);
+	dp_image_destroy(image->later);
 	free(image);
 	return NULL;
 }
@@ -382,7 +383,7 @@ static bool replaces_segment(const struct dp_module *m, const struct dp_map *map
 	return false;
 }
 
-struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
+static struct dp_module *own_module_at(const struct dp_image *image, dp_addr addr)
 {
 	const struct dp_map *map = dp_maps_at(&image->maps, addr);
 	for (size_t i = 0; map && i < image->nmodules; i++) {
@@ -391,4 +392,12 @@ struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
 			return m;
 	}
 	return NULL;
+}
+
+struct dp_module *dp_image_module_at(const struct dp_image *image, dp_addr addr)
+{
+	struct dp_module *m = NULL;
+	for (; image && !m; image = image->later)
+		m = own_module_at(image, addr);
+	return m;
 }

@@ -37,6 +37,16 @@ struct dp_error *dp_image_from_file(const char *path, struct dp_image **ret) DP_
 struct dp_image *dp_image_destroy(struct dp_image *image);
 /* Replaces the maps by newer ones of the same process. *ret is false, and nothing changes, if a module is not where it was. */
 struct dp_error *dp_image_renew(struct dp_image *image, const char *maps, bool *ret) DP_MUST_CHECK;
+/* Whether the latest image (see below) has all code of files in these newer maps of the process. */
+struct dp_error *dp_image_knows_code(const struct dp_image *image, const char *maps, bool *ret) DP_MUST_CHECK;
+/*
+ * A newer image of the same process, which `image` owns from now on: dp_image_module_at() finds its modules, too, where `image`
+ * and those added before have none. `image` gets a new serial number. dp_image_latest() is the newest one, or `image`.
+ */
+void dp_image_add_later(struct dp_image *image, struct dp_image *later);
+struct dp_image *dp_image_latest(struct dp_image *image);
+#define DP_IMAGES_LATER_MAX 256u /* of one image */
+unsigned dp_image_nlater(const struct dp_image *image);
 struct dp_error *dp_image_set_vdso(struct dp_image *image, const void *bytes, size_t size) DP_MUST_CHECK;
 
 /* From 1; no other image has had it. */

@@ -13,6 +13,8 @@ struct dp_image {
 	char *root;
 	int pid;
 	uint64_t serial;
+	struct dp_image *later; /* image_renew.c: newer ones, the newest first */
+	unsigned nlater;
 	struct dp_code_names names;   /* find: NULL if there are none */
 	bool lasting_known;           /* never_unloaded.c */
 	struct dp_module *translator; /* translated.c */

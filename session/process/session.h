@@ -40,6 +40,13 @@ struct dp_by_calls {   /* memory is read by system calls: the fault handler coul
 	uint64_t for_ns;            /* until the handler was installed; 0: to the end */
 };
 
+struct dp_new_code { /* session_code.c */
+	uint64_t pages;   /* size of the address space at the last look */
+	uint64_t next_ns; /* when the next look is due */
+	uint64_t wait_ns;
+	bool said;
+};
+
 struct dp_session {
 	struct dp_target *target;
 	const struct dp_trace_spec *trace;
@@ -73,6 +80,7 @@ struct dp_session {
 	bool no_fallback;             /* no traps in place of jumps without --tactic trap: they failed */
 	struct dp_by_calls by_calls;
 	struct dp_session_aggs *answers; /* session_aggs.h; NULL: events */
+	struct dp_new_code new_code;
 	struct dp_pending *pending;         /* --pending (pending.h); NULL in a later session */
 };
 

@@ -5,6 +5,7 @@
  */
 #include "session/process/pending.h"
 #include "session/process/session_aggs.h"
+#include "session/process/session_code.h"
 #include "session/process/session_full.h"
 #include "session/process/session_trap.h"
 #include "session/run/past.h"
@@ -286,6 +287,7 @@ static const char *watch_all(struct dp_run *run)
 			s->ended = s->end != DP_WATCH_OK && !is_survived(run, s);
 			dp_pending_round(s, &calls);
 			dp_session_faults_round(s);
+			dp_session_code_round(s, on_note, run);
 		}
 		alive += !s->ended;
 		if (s->end == DP_WATCH_EXECED)
