@@ -102,7 +102,7 @@ static void put_module(struct dp_buf *b, uint64_t serial, size_t i, struct dp_mo
 	dp_put_str(b, "}\n");
 }
 
-static void put_map(struct dp_buf *b, struct dp_image *image, const struct dp_map *map)
+static void put_map(struct dp_buf *b, uint64_t serial, struct dp_image *image, const struct dp_map *map)
 {
 	const struct dp_module *m = dp_image_module_at(image, map->start);
 	size_t i = 0;
@@ -111,7 +111,7 @@ static void put_map(struct dp_buf *b, struct dp_image *image, const struct dp_ma
 	if (!m || !map->path[0])
 		return;
 	begin(b, "map");
-	put_number(b, "image", dp_image_serial(image));
+	put_number(b, "image", serial);
 	put_number(b, "module", i);
 	dp_buf_printf(b, ",\"range\":\"%" PRIx64 "-%" PRIx64 " %c%c%cp %08" PRIx64 " %02x:%02x\"", map->start.v, map->end.v,
 	              map->read ? 'r' : '-', map->write ? 'w' : '-', map->exec ? 'x' : '-', map->offset, map->dev_major,
@@ -128,10 +128,11 @@ static void put_image(struct dp_sidecar_names *n, struct dp_image *image)
 	if (serial == n->image || !see(n, IMAGE, serial, 0, &is_new) || !is_new)
 		return;
 	n->image = serial;
-	for (size_t i = 0; i < dp_image_nmodules(image); i++)
-		put_module(n->lines, serial, i, dp_image_module(image, i));
-	for (size_t i = 0; i < dp_image_nmaps(image); i++)
-		put_map(n->lines, image, dp_image_map(image, i));
+	struct dp_image *now = dp_image_latest(image);
+	for (size_t i = 0; i < dp_image_nmodules(now); i++)
+		put_module(n->lines, serial, i, dp_image_module(now, i));
+	for (size_t i = 0; i < dp_image_nmaps(now); i++)
+		put_map(n->lines, serial, now, dp_image_map(now, i));
 }
 
 static const char *executable(const struct dp_image *image)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Newer mappings of the same process. An image may take them and keep its modules with all that is known about them. Or it stays as
- * it is, because probes and names refer to its modules, and newer images, of what the process has loaded since, hang behind it.
+ * Newer mappings of the same process. An image may take them and keep its modules with all that is known about them. Or it stays
+ * as it is, because probes and names refer to its modules, and newer images, of what the process has loaded since, hang behind
+ * it.
  */
 #include "probes/image/image_internal.h"
 
@@ -48,8 +49,9 @@ static bool is_code(const struct dp_map *m)
 static bool has(const struct dp_image *image, const struct dp_map *m)
 {
 	const struct dp_map *old = dp_maps_at(&image->maps, m->start);
-	return old && old->exec && old->offset - old->start.v == m->offset - m->start.v && old->end.v >= m->end.v && old->inode == m->inode &&
-	       old->dev_major == m->dev_major && old->dev_minor == m->dev_minor && !strcmp(old->path, m->path);
+	return old && old->exec && old->offset - old->start.v == m->offset - m->start.v && old->end.v >= m->end.v &&
+	       old->inode == m->inode && old->dev_major == m->dev_major && old->dev_minor == m->dev_minor &&
+	       !strcmp(old->path, m->path);
 }
 
 struct dp_image *dp_image_latest(struct dp_image *image)

@@ -428,6 +428,11 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 	close_empty(s, calls->drain, calls->data);
 }
 
+struct dp_session *dp_pending_later(const struct dp_session *s, size_t k)
+{
+	return s->pending && k < s->pending->nlater ? s->pending->later[k] : NULL;
+}
+
 bool dp_pending_lost(struct dp_session *s, size_t plan)
 {
 	const size_t i = s->planned[plan];

@@ -43,6 +43,8 @@ void dp_pending_places(const struct dp_trace_spec *trace, struct dp_image *image
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
 /* After a load or unload: installs probes, retires those that are gone, and releases the loading thread. */
 void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls);
+/* The kth session installed since; NULL: there are not so many. */
+struct dp_session *dp_pending_later(const struct dp_session *s, size_t k);
 /* Plan `plan` of `s` is not ours any more: true if its library was unloaded, so that its probe waits again. */
 bool dp_pending_lost(struct dp_session *s, size_t plan);
 /* The target that is being drained now; a hit's addresses belong to its image. */

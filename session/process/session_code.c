@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks for new code (decision 0075). The size of the address space, one small file in /proc, says whether anything may have
- * been mapped; only then the maps are read. They are long in a process with many threads, so one whose size changes all the time
- * is looked at less and less often, until it has mapped code again.
+ * Looks for new code (decision 0080). The size of the address space, one small file in /proc, says whether anything may have
+ * been mapped; only then, and once a second, the maps are read. They are long in a process with many threads, so one whose size
+ * changes all the time is looked at less and less often, until it has mapped code again.
  */
 #include "session/process/session_code.h"
 
@@ -10,6 +10,7 @@
 #include "injector/tracee/tracee.h"
 #include "probes/probes.h"
 #include "session/code/code_view.h"
+#include "session/process/pending.h"
 #include "trampoline/trampoline.h"
 
 #include <inttypes.h>
@@ -42,9 +43,10 @@ static bool is_due(struct dp_session *s)
 		c->wait_ns = SOON_NS;
 	c->next_ns = now + c->wait_ns;
 	const uint64_t pages = size_of(dp_target_pid(s->target));
-	if (!pages || pages == c->pages)
+	if (!pages || (pages == c->pages && now - c->looked_ns < LATE_NS)) /* one library may have taken another's place */
 		return false;
 	c->pages = pages;
+	c->looked_ns = now;
 	c->wait_ns = 2 * c->wait_ns < LATE_NS ? 2 * c->wait_ns : LATE_NS;
 	return true;
 }
@@ -70,20 +72,30 @@ static void take(struct dp_session *s, struct dp_image *image, void (*note)(cons
 	             dp_target_pid(s->target), size >> 10, (unsigned long long)(dp_now_ns() - began) / 1000);
 	if (!replaced && !s->new_code.said) {
 		char text[160];
-		snprintf(text, sizeof(text), "process %d loads libraries: there is no room for their unwind tables, backtraces may end in them",
+		snprintf(text, sizeof(text),
+		         "process %d loads libraries: there is no room for their unwind tables, backtraces may end in them",
 		         dp_target_pid(s->target));
 		note(text, data);
 		s->new_code.said = true;
 	}
 }
 
-void dp_session_code_round(struct dp_session *s, void (*note)(const char *text, void *data), void *data)
+static void look(struct dp_session *s, void (*note)(const char *text, void *data), void *data)
 {
 	struct dp_image *image = NULL;
-	if (s->ended || !dp_session_wants_unwind(s->trace) || dp_image_nlater(dp_target_image(s->target)) >= DP_IMAGES_LATER_MAX ||
-	    !is_due(s))
+	if (dp_image_nlater(dp_target_image(s->target)) >= DP_IMAGES_LATER_MAX || !is_due(s))
 		return;
 	dp_error_destroy(dp_target_look_for_code(s->target, &image));
 	if (image)
 		take(s, image, note, data);
+}
+
+void dp_session_code_round(struct dp_session *s, void (*note)(const char *text, void *data), void *data)
+{
+	struct dp_session *later;
+	if (s->ended || !dp_session_wants_unwind(s->trace))
+		return;
+	look(s, note, data);
+	for (size_t k = 0; (later = dp_pending_later(s, k)); k++)
+		look(later, note, data);
 }

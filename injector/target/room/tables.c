@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwind tables of a process that has mapped more code since its probes were installed (decision 0075).
+ * Unwind tables of a process that has mapped more code since its probes were installed (decision 0080).
  *
- * Hits use the tables all the time, and a thread may lose its processor in the middle of a walk for as long as it likes. So tables
- * never change: new ones, of all code, are written behind the old ones, and one word says where the latest begin. The room is
- * reserved at the start, as a hole in the file: it takes addresses, and no memory until it is used.
+ * Hits use the tables all the time, and a thread may lose its processor in the middle of a walk for as long as it likes. So
+ * tables never change: new ones, of all code, are written behind the old ones, and one word says where the latest begin. The room
+ * is reserved at the start, as a hole in the file: it takes addresses, and no memory until it is used.
  */
 #include "agent/unwind/unwind.h"
 #include "injector/target/shared.h"

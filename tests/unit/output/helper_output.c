@@ -150,6 +150,11 @@ __attribute__((weak)) uint64_t dp_image_serial(const struct dp_image *image)
 	return image ? 1 : 0;
 }
 
+__attribute__((weak)) struct dp_image *dp_image_latest(struct dp_image *image)
+{
+	return image;
+}
+
 __attribute__((weak)) size_t dp_image_nmodules(const struct dp_image *image)
 {
 	return image ? 1 : 0;

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Tests backtraces through libraries that a process loads while its probes are there."""
+
+import os
+import re
+import signal
+
+import harness
+from harness import Case, compiled, needs, wait_until
+
+# inner() is called directly until a library is asked for, and through each library that is loaded then.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/wait.h>
+static volatile sig_atomic_t asked, stop;
+static void on_usr1(int n) { (void)n; asked++; }
+static void on_term(int n) { (void)n; stop = 1; }
+__attribute__((noinline)) int inner(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+static int call(int n) { int r = inner(n); __asm__ volatile("" ::: "memory"); return r; }
+static void some(int (*outer)(int (*)(int), int), int loaded)
+{
+	for (int i = 0; i < 10; i++)
+		if ((outer ? outer(call, i) : call(i)) != i + 1 + (outer != 0))
+			puts("RESULT BAD");
+	(void)loaded;
+}
+int main(int argc, char **argv)
+{
+	int (*outer)(int (*)(int), int) = NULL;
+	void *library = NULL;
+	int loaded = 0;
+	signal(SIGUSR1, on_usr1);
+	signal(SIGTERM, on_term);
+	puts("READY");
+	fflush(stdout);
+	while (!stop) {
+		if (loaded < asked && loaded < argc - 1) {
+			if (library)
+				dlclose(library);
+			library = dlopen(argv[++loaded], RTLD_NOW);
+			outer = library ? (int (*)(int (*)(int), int))dlsym(library, "outer") : NULL;
+			printf("LOADED %d\n", loaded);
+			fflush(stdout);
+		}
+		some(outer, loaded);
+		nanosleep(&(struct timespec){0, 1000000}, NULL);
+	}
+	puts("RESULT OK");
+	return 0;
+}
+"""
+# Without frame pointers: only its tables lead through it.
+LIBRARY = r"""
+__attribute__((noinline)) static int middle_%(name)s(int (*f)(int), int n)
+{
+	volatile char room[%(room)d];
+	room[n] = 1;
+	int r = f(n) + room[n] - 1;
+	__asm__ volatile("" ::: "memory");
+	return r;
+}
+int outer(int (*f)(int), int n) { int r = middle_%(name)s(f, n); __asm__ volatile("" ::: "memory"); return r + 1; }
+"""
+FLAGS = ("-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+
+
+@needs("gcc")
+class NewCode(Case):
+    def setUp(self):
+        super().setUp()
+        self.program = compiled(self.path("main"), "gcc", *FLAGS, text=PROGRAM)
+        self.library = [compiled(self.path(f"lib{n}.so"), "gcc", *FLAGS, "-shared", "-fPIC", text=LIBRARY % {"name": n, "room": r})
+                        for n, r in (("one", 200), ("two", 720))]
+
+    def load(self, t, n):
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: f"LOADED {n}" in t.output(), what="the program to load a library")
+
+    def through(self, events, name):
+        """The backtraces that lead through a library to main()."""
+        chain = ("inner", "call", "middle_" + name, "outer", "main")
+        functions = lambda e: [re.split(r"[+@ ]", f["symbol"])[0] for f in e["fields"]["backtrace"]]
+        return [e for e in events if tuple(functions(e)[:5]) == chain and f"lib{name}.so" in str(e["fields"]["backtrace"][2])]
+
+    def so_far(self, p):
+        try:
+            with open(p.events) as f:
+                return harness.objects(f.read().rpartition("\n")[0])
+        except OSError:
+            return []
+
+    def events(self, p, name):
+        return self.through([e for e in self.so_far(p) if e.get("type") == "event"], name)
+
+    def test_attached_to(self):
+        t = self.target(self.program, *self.library)
+        before = harness.State(t.pid)
+        p = self.start_attached(t, "--function", "inner", "-t", "backtrace")
+        for n, name in enumerate(("one", "two"), 1):
+            self.load(t, n)
+            wait_until(lambda: self.events(p, name), what=f"backtraces through lib{name}.so")  # noqa: B023
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(r.summary["lost"]["total"], 0)
+        self.assertEqual(harness.State(t.pid).changed_text, before.changed_text)
+        self.assert_result_ok(t)
+
+
+if __name__ == "__main__":
+    harness.main()
