@@ -93,10 +93,10 @@ class Profile(Case):
         self.assert_result_ok(t)
 
     def test_stacks_lead_from_the_start_to_the_work(self):
-        t = self.target("deep")
+        t = self.target("deep")  # it sleeps nearly all the time
         ticks = t.cpu_ticks()
         p = self.start("--pid", t.pid, "--profile", HZ, "--by", "backtrace")
-        harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.5 * os.sysconf("SC_CLK_TCK"), what="half a second of processor time")
+        harness.wait_until(lambda: p.poll() is not None or t.cpu_ticks() - ticks > 0.1 * os.sysconf("SC_CLK_TCK"), what="a tenth of a second of processor time")
         r = self.finish(p)
         self.assert_ok(r)
         rows = r.answers
