@@ -398,8 +398,7 @@ struct dp_control {
 	uint64_t pool_first; /* the same, for rings that have no room at all */
 	uint64_t pool_most;  /* the initial sum of both */
 	uint64_t starved;    /* how often a ring could not grow for lack of them */
-	/* Offset from the first unwind tables of those that have replaced them; 0: none have. Tables once replaced stay for hits in them. */
-	uint64_t unwind_latest;
+	uint64_t unwind_latest; /* offset from the first unwind tables of those that have replaced them; 0: none have */
 	struct dp_park park;
 	struct dp_follow follow;
 	/* The process that the probes were installed in: pid in the tool's pid namespace, field 22 of its stat. 0 by older tools. */

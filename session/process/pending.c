@@ -473,16 +473,6 @@ static void note_never(struct dp_session *s)
 		}
 }
 
-unsigned dp_pending_unfollow(struct dp_session *s)
-{
-	unsigned most = 0;
-	for (size_t k = 0; s->pending && k < s->pending->nlater; k++) {
-		const unsigned n = dp_target_unfollow(s->pending->later[k]->target);
-		most = n > most ? n : most;
-	}
-	return most;
-}
-
 struct dp_error *dp_pending_remove(struct dp_session *s)
 {
 	struct dp_error *first = NULL;

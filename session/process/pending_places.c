@@ -113,3 +113,14 @@ void dp_pending_places(const struct dp_trace_spec *trace, struct dp_image *image
 			dp_error_destroy(err);
 	}
 }
+
+unsigned dp_pending_unfollow(struct dp_session *s)
+{
+	struct dp_session *later;
+	unsigned most = 0;
+	for (size_t k = 0; (later = dp_pending_later(s, k)); k++) {
+		const unsigned n = dp_target_unfollow(later->target);
+		most = n > most ? n : most;
+	}
+	return most;
+}
