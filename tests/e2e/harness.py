@@ -372,10 +372,11 @@ class Case(unittest.TestCase):
         wait_until(lambda: p.poll() is not None or written() > wanted, what="events")
         self.assertGreater(written(), wanted, "dynprobe ended early")
 
-    def await_events(self, p, probe="foo", n=1):
-        """Waits until a running dynprobe has written n more events of that probe."""
+    def await_events(self, p, probe="foo", n=1, after=lambda: None):
+        """Waits until a running dynprobe has written n more events of that probe, `after` something that makes them."""
         seen = lambda: len(re.findall(f'"probe": ?"{re.escape(probe)}"', self.said(p)))
         wanted = seen() + n
+        after()
         wait_until(lambda: p.poll() is not None or seen() >= wanted, what=f"{n} events of {probe}")
         self.assertGreaterEqual(seen(), wanted, "dynprobe ended early")
 

@@ -28,9 +28,9 @@ class Faults(Case):
         t = self.target("faults", 300)
         before = caught(t.pid)
         for tactic in ("jump,pun,evict,trap", "trap"):
-            r = self.attach(t, "--tactic", tactic, *PROBES, "-t", "reg:rdi", "-d", "1")
+            r = self.attach(t, "--tactic", tactic, *PROBES, "-t", "reg:rdi", "-n", 2000)
             self.assert_all_placed(r)
-            self.assert_hits(r, 1000)
+            self.assert_hits(r, 2000)
             self.assert_clean(t.pid)
             self.assertEqual(caught(t.pid), before)
         self.assert_result_ok(t)
