@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import signal
 
 import harness
@@ -108,6 +109,43 @@ class NewCode(Case):
         self.assert_ok(r)
         self.assertEqual(r.summary["lost"]["total"], 0)
         self.assertEqual(harness.State(t.pid).changed_text, before.changed_text)
+        self.assert_result_ok(t)
+
+    def test_a_killed_tool_leaves_nothing_that_stays(self):
+        t = self.target(self.program, *self.library)
+        before = harness.State(t.pid)
+        p = self.start_attached(t, "--function", "inner", "-t", "backtrace")
+        self.load(t, 1)
+        wait_until(lambda: self.events(p, "one"), what="backtraces through libone.so")
+        p.kill()
+        p.wait()
+        self.load(t, 2)
+        self.assert_ok(self.attach(t, "--function", "inner", "-t", "backtrace", "-n", 20))
+        self.assertEqual(harness.State(t.pid).changed_text, before.changed_text)
+        self.assertEqual([m for m in harness.maps(t.pid) if m.is_ours], [])
+        self.assert_result_ok(t)
+
+    def test_a_trace_has_their_names(self):
+        t = self.target(self.program, *self.library)
+        trace = self.path("trace")
+        p = self.start_attached(t, "--function", "inner", "-t", "backtrace", record=trace)
+        self.load(t, 1)
+        wait_until(lambda: self.events(p, "one"), what="backtraces through libone.so")
+        self.assert_ok(self.finish(p))
+        self.assert_result_ok(t)
+        shown = harness.tool("view", trace, "--count", "--by", "backtrace", status=0).stdout
+        self.assertRegex(shown, r"middle_one\+.*\[libone.so\](.*\n) +outer\+.*\[libone.so\]")
+
+    def test_where_addresses_are_limited_walks_end_and_it_is_said(self):
+        t = self.target(self.program, *self.library)
+        resource.prlimit(t.pid, resource.RLIMIT_AS, (2 << 30, resource.prlimit(t.pid, resource.RLIMIT_AS)[1]))
+        p = self.start_attached(t, "--function", "inner", "-t", "backtrace")
+        self.load(t, 1)
+        wait_until(lambda: any("libone.so" in str(e) for e in self.so_far(p)), what="the name of the library")
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual(self.through(r.events, "one"), [])
+        self.assertTrue(any("no room for their unwind tables" in str(x) for x in r.lines), r.lines[-2:])
         self.assert_result_ok(t)
 
 

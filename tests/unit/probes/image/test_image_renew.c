@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Renewing an image: mappings come and go while modules stay; the image follows, or says that it cannot. */
-#include "probes/image/image.h"
+#include "probes/image/module.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,4 +72,54 @@ Test(renew, a_module_that_is_gone_is_said_and_changes_nothing)
 	dp_image_destroy(image);
 	free(maps);
 	free(without);
+}
+
+/* Any ELF file with code that this program does not use. */
+static void *map_text(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	struct dp_image *file = NULL;
+	cr_assert_null(dp_image_from_file(path, &file));
+	const struct dp_module *m = dp_image_module(file, 0);
+	uint64_t offset = 0, size = 0;
+	for (size_t i = 0; i < m->elf->nphdr; i++)
+		if (m->elf->phdr[i].p_type == PT_LOAD && m->elf->phdr[i].p_flags & PF_X) {
+			offset = m->elf->phdr[i].p_offset & ~UINT64_C(4095);
+			size = m->elf->phdr[i].p_filesz;
+		}
+	void *at = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)offset);
+	cr_assert_neq(at, MAP_FAILED);
+	close(fd);
+	dp_image_destroy(file);
+	return at;
+}
+
+Test(later, code_that_was_mapped_since_is_found_behind_the_image)
+{
+	bool known = false;
+	char *before = own_maps();
+	struct dp_image *image = image_of(before);
+	const uint64_t serial = dp_image_serial(image);
+	struct dp_module *executable = dp_image_module(image, 0);
+	cr_assert_null(dp_image_knows_code(image, before, &known));
+	cr_assert(known);
+	const dp_addr at = dp_addr_of((uint64_t)(uintptr_t)map_text("/bin/true"));
+	char *after = own_maps();
+	cr_assert_null(dp_image_knows_code(image, after, &known));
+	cr_assert(!known);
+	cr_assert_null(dp_image_module_at(image, at));
+	struct dp_image *later = image_of(after);
+	dp_image_add_later(image, later);
+	cr_assert_eq(dp_image_latest(image), later);
+	cr_assert_eq(dp_image_nlater(image), 1);
+	cr_assert_neq(dp_image_serial(image), serial);
+	cr_assert_null(dp_image_knows_code(image, after, &known));
+	cr_assert(known);
+	const struct dp_module *m = dp_image_module_at(image, at);
+	cr_assert(m && !strcmp(dp_module_name(m), "true"));
+	cr_assert_eq(dp_image_module_at(image, dp_addr_of((uint64_t)(uintptr_t)own_maps)), executable);
+	dp_image_destroy(image);
+	free(before);
+	free(after);
 }
