@@ -23,17 +23,26 @@ static struct dp_module *meant(struct dp_image *image, const struct dp_spec *spe
 	return NULL;
 }
 
+/* A name of the program's own, with a letter too many; names of other modules are written with the module. */
+static bool is_misspelled(const char *message)
+{
+	const char *meant = strstr(message, "did you mean");
+	return meant && !strchr(meant, '!');
+}
+
 struct dp_error *dp_image_explain_unknown(struct dp_image *image, const struct dp_spec *spec, struct dp_error *err)
 {
 	if (!err || err->tag != DP_TAG_NO_SYMBOL || !spec->symbol || dp_spec_is_source(spec) || spec->call ||
-	    strstr(err->message, "did you mean"))
+	    is_misspelled(err->message))
 		return err;
 	struct dp_module *m = meant(image, spec);
 	if (!m || !is_stripped(m))
 		return err;
 	const char *id = dp_module_build_id(m);
-	struct dp_error *why = dp_error(DP_TAG_STRIPPED, "%s; %s (%s%s) is stripped: only the names that it exports are left",
-	                                err->message, dp_module_shown(m), *id ? "build-id " : "no build-id", id);
+	const size_t n = strlen(err->message);
+	struct dp_error *why =
+	        dp_error(DP_TAG_STRIPPED, "%s%s %s (%s%s) is stripped: only the names that it exports are left", err->message,
+	                 n && err->message[n - 1] == '?' ? "" : ";", dp_module_shown(m), *id ? "build-id " : "no build-id", id);
 	dp_error_destroy(err);
 	return why;
 }

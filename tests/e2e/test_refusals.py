@@ -195,6 +195,8 @@ class Refusals(Case):
             r = self.dynprobe("--pid", bare.pid, *probe)
             self.assert_refused(r, "DP-STRIPPED", "bare (build-id", "is stripped", "DEBUGINFOD_URLS")
             self.assertNotIn("--pending", r.err)
+        r = self.dynprobe("--pid", bare.pid, "--function", "mallok")
+        self.assert_refused(r, "DP-STRIPPED", "did you mean libc.so.6!malloc", "? bare (build-id")
 
 
 if __name__ == "__main__":

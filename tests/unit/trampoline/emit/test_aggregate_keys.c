@@ -35,7 +35,8 @@ static struct machine hit(const struct probe *p, uint64_t rdi)
 	machine_fill(world.stack);
 	memcpy(before, world.stack, sizeof(before));
 	machine_run(&in, &out, p->entry);
-	world_check_state(&in, &out, before, DP_STUB_STACK_CALLS);
+	/* With a small stack the agent takes another one; note_apart() and note_key(), which may not be optimized, do not. */
+	world_check_state(&in, &out, before, DP_STUB_STACK_CALLS + (p->req.small_stack ? 256 : 0));
 	return in;
 }
 
