@@ -52,11 +52,7 @@ class Rotate(Recording):
         parts = [read(piece)[0] for piece in pieces]
         self.assertEqual([v for part in parts for v in part], list(range(60000)), "in order, none missing, none twice")
         self.assertTrue(all(parts))
-        merged = read(self.path("trace"))[0]
-        self.assertEqual(sorted(merged), list(range(60000)), "as one recording")
-        ends = {sum(map(len, parts[:i])) for i in range(1, len(parts))}
-        moved = [i for i, v in enumerate(merged) if v != i and not {i, i + 1} & ends]
-        self.assertEqual(moved, [], "babeltrace2 merges by time: only where a piece ends two events may be as late as each other")
+        self.assert_merged(parts)
         self.assertEqual(r.summary["traces"], {"kept": len(pieces), "removed": 0, "removed_events": 0})
         for piece in pieces[:-1]:
             self.assertIn(size(piece), range(PIECE, PIECE + (32 << 10)))
@@ -140,13 +136,22 @@ class Rotate(Recording):
             os.rename(folder, self.path(f"killed-{i}"))
         self.assert_cleaned(t)
 
+    def assert_merged(self, parts):
+        """babeltrace2 merges the pieces by time: only where one ends two events may be as late as each other."""
+        whole, merged = [v for part in parts for v in part], read(self.path("trace"))[0]
+        self.assertEqual(sorted(merged), whole, "as one recording")
+        ends = {sum(map(len, parts[:i])) for i in range(1, len(parts))}
+        self.assertEqual([i for i, v in enumerate(merged) if v != whole[i] and not {i, i + 1} & ends], [])
+
     def test_resident_probes_rotate_too(self):
         t = self.target("spin")
         harness.tool("attach", "--pid", t.pid, "--function", "foo", "-t", "reg:edi", status=0)
         done = harness.tool("record", "--pid", t.pid, "-q", "-d", "1", "--record", self.path("trace"), "--rotate", "64K", "--record-size", "256K", status=0)
         self.assertRegex(done.stderr, r"\d+ traces in it; \d+ older removed, with \d+ events")
-        values, _ = read(self.path("trace"))
-        self.assertEqual(values, sorted(values))
+        parts = [read(piece)[0] for piece in traces(self.path("trace"))]
+        values = [v for part in parts for v in part]
+        self.assertEqual(values, sorted(set(values)))
+        self.assert_merged(parts)
         harness.tool("detach", "--pid", t.pid, status=0)
         self.assert_result_ok(t)
 
