@@ -42,8 +42,8 @@ struct dp_by_calls {   /* memory is read by system calls: the fault handler coul
 
 struct dp_new_code { /* session_code.c */
 	uint64_t pages, looked_ns; /* size of the address space at the last look at the maps, and when that was */
-	uint64_t next_ns; /* when the next look is due */
-	uint64_t wait_ns;
+	uint64_t next_ns; /* when the size is read again */
+	uint64_t wait_ns; /* least time between two looks while the size changes */
 	bool said;
 };
 

@@ -33,21 +33,19 @@ static uint64_t size_of(pid_t pid)
 	return pages;
 }
 
-static bool is_due(struct dp_session *s)
+static bool is_due(struct dp_new_code *c, pid_t pid)
 {
-	struct dp_new_code *c = &s->new_code;
-	const uint64_t now = dp_now_ns();
+	const uint64_t now = dp_now_ns(), since = now - c->looked_ns;
 	if (now < c->next_ns)
 		return false;
-	if (!c->wait_ns)
-		c->wait_ns = SOON_NS;
-	c->next_ns = now + c->wait_ns;
-	const uint64_t pages = size_of(dp_target_pid(s->target));
-	if (!pages || (pages == c->pages && now - c->looked_ns < LATE_NS)) /* one library may have taken another's place */
+	c->next_ns = now + SOON_NS;
+	const uint64_t pages = size_of(pid);
+	const bool changed = pages != c->pages;
+	if (!pages || since < (changed ? c->wait_ns : LATE_NS)) /* one library may have taken another's place */
 		return false;
+	c->wait_ns = !changed || !c->wait_ns ? SOON_NS : 2 * c->wait_ns < LATE_NS ? 2 * c->wait_ns : LATE_NS;
 	c->pages = pages;
 	c->looked_ns = now;
-	c->wait_ns = 2 * c->wait_ns < LATE_NS ? 2 * c->wait_ns : LATE_NS;
 	return true;
 }
 
@@ -83,7 +81,7 @@ static void take(struct dp_session *s, struct dp_image *image, void (*note)(cons
 static void look(struct dp_session *s, void (*note)(const char *text, void *data), void *data)
 {
 	struct dp_image *image = NULL;
-	if (dp_image_nlater(dp_target_image(s->target)) >= DP_IMAGES_LATER_MAX || !is_due(s))
+	if (dp_image_nlater(dp_target_image(s->target)) >= DP_IMAGES_LATER_MAX || !is_due(&s->new_code, dp_target_pid(s->target)))
 		return;
 	dp_error_destroy(dp_target_look_for_code(s->target, &image));
 	if (image)
@@ -93,7 +91,8 @@ static void look(struct dp_session *s, void (*note)(const char *text, void *data
 void dp_session_code_round(struct dp_session *s, void (*note)(const char *text, void *data), void *data)
 {
 	struct dp_session *later;
-	if (s->ended || !dp_session_wants_unwind(s->trace))
+	if (s->ended || s->end != DP_WATCH_OK ||
+	    !dp_session_wants_unwind(s->trace)) /* only children are left, or it executes another program */
 		return;
 	look(s, note, data);
 	for (size_t k = 0; (later = dp_pending_later(s, k)); k++)
