@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/console.h"
 
+#include "base/cleanup.h"
 #include "cli/run/progress.h"
 #include "cli/run/signals.h"
+#include "probes/elf/demangle.h"
 
 static void on_log(enum dp_log_level level, const char *text, void *data)
 {
 	(void)level;
 	(void)data;
 	dp_progress_clear();
-	fprintf(stderr, "dynprobe: %s\n", text);
+	dp_auto_free char *readable = dp_demangle_text(text);
+	fprintf(stderr, "dynprobe: %s\n", readable ? readable : text);
 }
 
 static struct dp_error *on_step(const char *what, size_t done, size_t of, void *data)
@@ -55,7 +58,9 @@ void dp_console_calls(const struct dp_options *options, struct dp_trace_calls *c
 {
 	*calls = (struct dp_trace_calls){
 	        .log = on_log,
-	        .least = options->quiet ? DP_LOG_WARNING : options->verbose ? DP_LOG_DEBUG : DP_LOG_INFO,
+	        .least = options->quiet     ? DP_LOG_WARNING
+	                 : options->verbose ? DP_LOG_DEBUG
+	                                    : DP_LOG_INFO,
 	        .step = on_step,
 	        .progress = on_progress,
 	        .changing = on_changing,

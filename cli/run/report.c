@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports before, during and after a run: refusals with reasons, the summary (G7). */
+#include "base/cleanup.h"
 #include "cli/run/trace.h"
+#include "probes/elf/demangle.h"
 #include "session/process/session_trap.h"
 #include "session/run/snapshots.h"
 #include "session/run/starts.h"
@@ -12,14 +14,26 @@
 
 #define SAID 10u /* refusals of a pattern's probes that are listed */
 
+static void put_readable(const char *text)
+{
+	dp_auto_free char *readable = dp_demangle_text(text);
+	fputs(readable ? readable : text, stderr);
+}
+
 /* `*advised`: the last remedy that was printed. Those that only depend on the tag are in `dynprobe explain`. */
 static void refusal_line(const struct dp_session *s, const char *spec, const struct dp_error *refused, const char **advised)
 {
 	const char *remedy = dp_error_remedy(refused);
-	fprintf(stderr, "dynprobe: refused %s in %d: %s [%s]\n", spec, dp_target_pid(s->target), refused->message,
-	        dp_tag_name(refused->tag));
-	for (const struct dp_error *e = refused->cause; e; e = e->cause)
-		fprintf(stderr, "  because: %s\n", e->message);
+	fprintf(stderr, "dynprobe: refused ");
+	put_readable(spec);
+	fprintf(stderr, " in %d: ", dp_target_pid(s->target));
+	put_readable(refused->message);
+	fprintf(stderr, " [%s]\n", dp_tag_name(refused->tag));
+	for (const struct dp_error *e = refused->cause; e; e = e->cause) {
+		fprintf(stderr, "  because: ");
+		put_readable(e->message);
+		fprintf(stderr, "\n");
+	}
 	if (remedy == dp_tag_remedy(refused->tag) || remedy == *advised)
 		return;
 	fprintf(stderr, "  what to do: %s\n", remedy);

@@ -3,8 +3,10 @@
  * The summary as text: the probes and what became of them, then hits and losses, then the pauses of the target. Losses and
  * refusals are always shown; empty sections are omitted.
  */
+#include "base/cleanup.h"
 #include "output/format/put.h"
 #include "output/reports/summary_table.h"
+#include "probes/elf/demangle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -82,6 +84,12 @@ static void trouble_widths(const struct dp_summary *s, size_t *spec, size_t *tag
 	}
 }
 
+static void put_readable(struct dp_summary_out *o, const char *text, size_t width)
+{
+	dp_auto_free char *readable = dp_demangle_text(text);
+	dp_summary_cell(o, readable ? readable : text, width);
+}
+
 static void put_trouble(struct dp_summary_out *o, const struct dp_summary *s)
 {
 	size_t spec, tag, listed = 0, left = 0;
@@ -98,11 +106,11 @@ static void put_trouble(struct dp_summary_out *o, const struct dp_summary *s)
 		label(o, DP_SUMMARY_BAD, p->tactic ? "retired" : "refused");
 		if (pids)
 			dp_summary_put_pid(o, p->pid);
-		dp_summary_cell(o, p->spec, spec);
+		put_readable(o, p->spec, spec);
 		dp_put_str(&o->b, "  ");
 		dp_summary_cell(o, p->tag ? p->tag : "", p->reason ? tag : 0);
 		dp_put_str(&o->b, p->reason ? "  " : "");
-		dp_summary_cell(o, p->reason ? p->reason : "", 0);
+		put_readable(o, p->reason ? p->reason : "", 0);
 		dp_put_str(&o->b, "\n");
 	}
 	if (left)

@@ -52,7 +52,7 @@ static void offer(struct walk *w, Dwarf_Die *die, const char *scope)
 		return;
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
 		linkage = dwarf_formstring(&attr);
-	char *readable = linkage ? dp_demangle(linkage, false) : NULL;
+	char *readable = linkage ? dp_demangle_whole(linkage, false) : NULL;
 	snprintf(text, sizeof(text), "%s%s%s", scope, *scope ? "::" : "", name);
 	g->die = *die;
 	g->name = name;

@@ -42,7 +42,7 @@ static bool demangle(struct readable *r, const char *symbol, int options)
 	return cplus_demangle_v3_callback(symbol, options, take_part, r);
 }
 
-char *dp_demangle(const char *symbol, bool parameters)
+char *dp_demangle_whole(const char *symbol, bool parameters)
 {
 	struct readable r = {0};
 	/* Without parameters there is no result to drop: DMGL_RET_DROP would drop one inside template arguments. */
@@ -52,6 +52,15 @@ char *dp_demangle(const char *symbol, bool parameters)
 	char *text = demangle(&r, symbol, options) && !r.text.failed ? strndup(dp_buf_str(&r.text), r.text.len) : NULL;
 	dp_buf_fini(&r.text);
 	return text;
+}
+
+char *dp_demangle(const char *symbol, bool parameters)
+{
+	char *whole = dp_demangle_whole(symbol, parameters), *shorter = whole ? dp_demangle_shorten(whole) : NULL;
+	if (!shorter)
+		return whole;
+	free(whole);
+	return shorter;
 }
 
 /* Removes spaces, except those between two words: "unsigned int". */
@@ -142,6 +151,11 @@ bool dp_name_match_init(struct dp_name_match *match, const char *typed)
 	turn_const(match->text);
 	match->signature = find_signature(match->text);
 	match->glob = strpbrk(match->text, "*?[") != NULL;
+	match->anywhere = strstr(match->text, "::");
+	dp_auto_free char *shorter = dp_demangle_shorten(typed);
+	match->shorter = shorter ? squeeze(shorter) : NULL;
+	if (match->shorter)
+		turn_const(match->shorter);
 	match->word = last_word(match->text);
 	return match->word;
 }
@@ -149,6 +163,7 @@ bool dp_name_match_init(struct dp_name_match *match, const char *typed)
 void dp_name_match_fini(struct dp_name_match *match)
 {
 	free(match->text);
+	free(match->shorter);
 	free(match->word);
 	*match = (struct dp_name_match){0};
 }
@@ -214,24 +229,64 @@ static const char *next_component(const char *p)
 	return NULL;
 }
 
-bool dp_name_match_text(const struct dp_name_match *match, const char *demangled)
+/* Removes template arguments. */
+static void strip_templates(char *name)
+{
+	char *to = name;
+	for (const char *p = name; *p;)
+		if (*p == '<' && !behind_operator(name, p))
+			p = close_angle(p);
+		else
+			*to++ = *p++;
+	*to = 0;
+}
+
+static bool glob_fits(const struct dp_name_match *match, const char *typed, const char *name)
+{
+	dp_auto_free char *plain = strchr(name, '<') && !strchr(typed, '<') ? strdup(name) : NULL;
+	if (plain)
+		strip_templates(plain);
+	for (const char *p = name; p; p = match->anywhere ? next_component(p) : NULL)
+		if (!fnmatch(typed, p, 0))
+			return true;
+	for (const char *p = plain; p; p = match->anywhere ? next_component(p) : NULL)
+		if (!fnmatch(typed, p, 0))
+			return true;
+	return false;
+}
+
+static bool fits_anywhere(const struct dp_name_match *match, const char *typed, const char *name)
+{
+	if (match->glob && glob_fits(match, typed, name))
+		return true;
+	for (const char *p = name; p; p = next_component(p))
+		if (fits(typed, p, match->signature))
+			return true;
+	return false;
+}
+
+static bool matches(const struct dp_name_match *match, const char *typed, const char *demangled)
 {
 	dp_auto_free char *name = squeeze(demangled);
 	char *clone = name ? strstr(name, "[clone") : NULL;
 	if (clone)
 		*clone = 0;
-	if (name && match->glob && !fnmatch(match->text, name, 0))
+	return name && fits_anywhere(match, typed, name);
+}
+
+/* The standard library's names may be typed as they are shown. */
+bool dp_name_match_text(const struct dp_name_match *match, const char *demangled)
+{
+	if (matches(match, match->text, demangled))
 		return true;
-	for (const char *p = name; p; p = next_component(p))
-		if (fits(match->text, p, match->signature))
-			return true;
-	return false;
+	dp_auto_free char *shorter = dp_demangle_shorten(demangled);
+	return shorter && matches(match, match->shorter ? match->shorter : match->text, shorter);
 }
 
 bool dp_name_match_symbol(const struct dp_name_match *match, const char *symbol)
 {
 	if (*match->word && !strstr(symbol, match->word))
 		return false;
-	dp_auto_free char *name = dp_demangle(symbol, match->signature);
+	dp_auto_free char *name = dp_demangle_whole(symbol, match->signature);
 	return name && dp_name_match_text(match, name);
 }

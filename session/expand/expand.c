@@ -236,6 +236,8 @@ static struct dp_error *select_functions(struct dp_expander *x, const struct dp_
 	struct dp_error *err = dp_image_select(x->image, spec, x->from->except.item, x->from->except.n, ret);
 	if (!err || err->tag != DP_TAG_NO_SYMBOL || !spec->symbol || dp_spec_is_source(spec))
 		return err;
+	if (dp_spec_is_pattern(spec->symbol) && x->from->except.n) /* all that it means may be excluded */
+		return err;
 	struct dp_error *failed = dp_image_more(x->image, spec, false, &known, &more);
 	if (failed || known || !more.n) {
 		dp_error_destroy(failed);

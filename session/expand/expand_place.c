@@ -90,7 +90,7 @@ static char *name_of(const struct dp_expand_place *at)
 	const struct dp_function *f = at->named ? at->named : at->f;
 	const unsigned long long vaddr = f->start.v - (uint64_t)dp_module_bias(f->module);
 	const bool nameless = !*f->name, offset = at->point == DP_POINT_PLACE && !at->plain;
-	dp_auto_free char *readable = dp_demangle(f->name, false), *word = readable ? dp_expand_called(readable) : NULL;
+	dp_auto_free char *readable = dp_demangle_whole(f->name, false), *word = readable ? dp_expand_called(readable) : NULL;
 	if (at->called)
 		return dp_probe_default_name(&(struct dp_spec){.symbol = (char *)at->called});
 	const struct dp_spec spec = {

@@ -56,6 +56,18 @@ static bool is_other_function(const struct dp_probe *p, const struct dp_probe *q
 	       p->spec.at.module != q->spec.at.module;
 }
 
+/* A mangled name would only repeat the title. */
+static char *with_place(const struct dp_probe *p)
+{
+	const struct dp_spec *spec = &p->spec;
+	dp_auto_free char *readable = spec->symbol && spec->at.module ? dp_demangle(spec->symbol, false) : NULL;
+	char *text;
+	const int n =
+	        readable ? asprintf(&text, "%s (%s!0x%llx)", p->shown_more, spec->module, (unsigned long long)spec->at.function)
+	                 : asprintf(&text, "%s (%s)", p->shown_more, spec->text);
+	return n < 0 ? NULL : text;
+}
+
 /* Sites of one function may share a title; functions may not. */
 static bool tell_apart(struct dp_probe **p, size_t n)
 {
@@ -66,7 +78,7 @@ static bool tell_apart(struct dp_probe **p, size_t n)
 	}
 	for (size_t i = 0; several && i < n; i++) {
 		char *longer = NULL;
-		if (same && asprintf(&longer, "%s (%s)", p[i]->shown_more, p[i]->spec.text) < 0)
+		if (same && !(longer = with_place(p[i])))
 			return false;
 		free(p[i]->shown);
 		p[i]->shown = same ? longer : dp_take(p[i]->shown_more, NULL);

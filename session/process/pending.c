@@ -287,7 +287,7 @@ static void note(const struct inspection *l, size_t i, const char *what, const c
 	unsigned *nnotes = &l->s->pending->nnotes[i];
 	if (*nnotes > NOTES && !verbose)
 		return;
-	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", l->s->trace->probe[i].name, dp_target_pid(l->s->target), what, why,
+	snprintf(text, sizeof(text), "probe %s in %d %s%s%s", dp_probe_shown(&l->s->trace->probe[i]), dp_target_pid(l->s->target), what, why,
 	         ++*nnotes > NOTES && !verbose ? "; further notes on it are left out" : "");
 	l->note(text, l->data);
 }

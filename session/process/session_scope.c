@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process/session_scope.h"
+#include "base/cleanup.h"
+#include "probes/elf/demangle.h"
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 #include "probes/point/usdt/usdt.h"
@@ -98,8 +100,8 @@ static void warn(const struct dp_session *s, const struct dp_probe *p, const str
 			const struct dp_field *f = &p->fields.field[k];
 			if (f->source != DP_SRC_NONE || !same_text(f->label ? f->label : f->name, typed->context[i]))
 				continue;
-			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' is not available there: %s", p->name, typed->context[i],
-			             f->absent);
+			dp_trace_log(s->trace, DP_LOG_INFO, "%s: '%s' is not available there: %s", dp_probe_shown(p),
+			             typed->context[i], f->absent);
 		}
 }
 
@@ -111,29 +113,83 @@ static bool has_context(const struct dp_typed *typed, const char *context)
 	return false;
 }
 
-/* One -t may be for the entry and the returns of a function: then the entry goes without. */
-static bool is_for_a_return_too(const struct dp_session *s, const char *context)
+enum end { END_NOWHERE, END_ELSEWHERE, END_HERE };
+
+/* Is probe `k`, which records `context`, the end of the call that probe `i` is in, or of another? */
+static enum end end_at(const struct dp_session *s, size_t i, size_t k, const char *context)
 {
-	for (size_t i = 0; i < s->trace->nprobes; i++)
-		if ((s->trace->probe[i].leaves || s->trace->typed[i].call.exit) && has_context(&s->trace->typed[i], context))
-			return true;
-	return false;
+	const struct dp_trace_spec *trace = s->trace;
+	struct dp_image *image = dp_target_image(s->target);
+	struct dp_function f, g;
+	if (!has_context(&trace->typed[k], context) || !(trace->probe[k].leaves || trace->typed[k].call.exit))
+		return END_NOWHERE;
+	if (trace->typed[i].call.is || s->place[k].pending)
+		return END_HERE;
+	return dp_image_function_at(image, dp_addr_of(s->place[i].addr), &f) &&
+	                       dp_image_function_at(image, dp_addr_of(s->place[k].addr), &g) && f.start.v == g.start.v
+	               ? END_HERE
+	               : END_ELSEWHERE;
 }
 
-/* A value that the probe can never have is a mistake, not a field without a value. */
-static struct dp_error *check_results(const struct dp_session *s, size_t probe)
+static enum end find_end(const struct dp_session *s, size_t i, const char *context)
+{
+	enum end found = END_NOWHERE;
+	for (size_t k = 0; k < s->trace->nprobes && found != END_HERE; k++) {
+		const enum end one = end_at(s, i, k, context);
+		found = one > found ? one : found;
+	}
+	return found;
+}
+
+static void drop_context(struct dp_typed *typed, const char *context)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < typed->ncontexts; i++)
+		if (strcmp(typed->context[i], context))
+			typed->context[kept++] = typed->context[i];
+		else
+			free(typed->context[i]);
+	typed->ncontexts = kept;
+}
+
+/* Refuses the value, or if `s` is not NULL only says that it is not recorded. */
+static struct dp_error *no_end(const struct dp_session *s, const char *label, const struct dp_spec *spec, const char *why)
+{
+	const bool result = !strcmp(label, "retval"), duration = !strcmp(label, "duration");
+	dp_auto_free char *place = dp_demangle_text(spec->text),
+	                  *name = dp_demangle_text(spec->symbol ? spec->symbol : "FUNCTION");
+	if (!place || !name)
+		return dp_error_nomem();
+	struct dp_error *err = dp_error(DP_TAG_NO_VALUE, "-t %s at '%s': %s; for this function: --return '%s' -t %s", label,
+	                                place, why, name, label);
+	if (!s)
+		return dp_error_advise(err, result     ? "record it where the function returns: --return FUNCTION -t retval"
+		                            : duration ? "record it where the function returns: --return FUNCTION -t duration"
+		                                       : "record it where the function returns: --return FUNCTION -t VALUE");
+	dp_trace_log(s->trace, DP_LOG_INFO, "%s", err->message);
+	return dp_error_destroy(err);
+}
+
+/*
+ * A value that the probe can never have is a mistake, not a field without a value. But one -t may be for entries and returns:
+ * then the entries go without (*dropped).
+ */
+static struct dp_error *check_results(const struct dp_session *s, size_t probe, bool *dropped)
 {
 	const struct dp_fields *fields = &s->place[probe].fields;
-	const struct dp_typed *typed = &s->trace->typed[probe];
-	const struct dp_spec *spec = &s->trace->probe[probe].spec;
+	struct dp_typed *typed = &s->trace->typed[probe];
 	for (size_t i = 0; i < fields->n; i++) {
 		const struct dp_field *f = &fields->field[i];
 		const char *label = f->label ? f->label : f->name;
-		if (f->source != DP_SRC_NONE || !dp_absent_before_return(f->absent) || !has_context(typed, label) ||
-		    is_for_a_return_too(s, label))
+		if (f->source != DP_SRC_NONE || !dp_absent_before_return(f->absent) || !has_context(typed, label))
 			continue;
-		return dp_error(DP_TAG_NO_VALUE, "-t %s at '%s': %s; for this function: --return '%s' -t %s", label, spec->text,
-		                f->absent, spec->symbol ? spec->symbol : "FUNCTION", label);
+		const enum end end = find_end(s, probe, label);
+		if (end != END_HERE)
+			DP_TRY(no_end(end == END_ELSEWHERE ? s : NULL, label, &s->trace->probe[probe].spec, f->absent));
+		if (typed->form || typed->call.is)
+			continue;
+		drop_context(typed, label);
+		*dropped = true;
 	}
 	return NULL;
 }
@@ -143,9 +199,14 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	const struct dp_typed *typed = &s->trace->typed[i];
 	struct dp_probe *p = &s->trace->probe[i];
 	struct dp_place *place = &s->place[i];
+	bool dropped = false;
 	DP_TRY(make_fields(scope, typed, &place->fields));
 	place->bound_fields = true;
-	DP_TRY(check_results(s, i));
+	DP_TRY(check_results(s, i, &dropped));
+	if (dropped) {
+		dp_fields_fini(&place->fields);
+		DP_TRY(make_fields(scope, typed, &place->fields));
+	}
 	if (!p->bound) {
 		struct dp_fields layout = {0};
 		DP_TRY(make_fields(scope, typed, &layout));
@@ -157,7 +218,8 @@ static struct dp_error *bind_fields(struct dp_session *s, size_t i, struct dp_sc
 	if (dp_fields_alike(&p->fields, &place->fields))
 		return NULL;
 	return dp_error(DP_TAG_NO_VALUE,
-	                "'%s' has other fields here than in the first process: probe this process in a run of its own", p->name);
+	                "'%s' has other fields here than in the first process: probe this process in a run of its own",
+	                dp_probe_shown(p));
 }
 
 static struct dp_error *open_probe(struct dp_session *s, size_t i, struct place *ret)

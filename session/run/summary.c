@@ -71,6 +71,7 @@ static size_t fill_missing(const struct dp_run *run, const struct dp_run_missing
 			continue;
 		pattern = p->pattern;
 		ret[n++] = (struct dp_summary_probe){.name = p->name,
+		                                     .title = dp_probe_shown(p),
 		                                     .spec = p->spec.text,
 		                                     .pid = m->pid,
 		                                     .tag = dp_tag_name(m->why->tag),

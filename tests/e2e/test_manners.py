@@ -122,9 +122,18 @@ class Named(Case):
         t = self.program()
         for word in ("retval", "duration"):
             r = self.attach(t, "--function", "handle_request", "-t", word, "-n", 1)
-            self.assert_refused(r, "DP-NO-VALUE", "is known only at returns", f"--return 'handle_request' -t {word}")
-        r = self.attach(t, "--function", "handle_request", "--return", "handle_request", "-t", "retval", "-n", 2)
+            self.assert_refused(r, "DP-NO-VALUE", "is known only when the function returns", f"--return 'handle_request' -t {word}",
+                                f"what to do: record it where the function returns: --return FUNCTION -t {word}")
+
+    def test_a_result_for_an_entry_and_a_return_is_the_returns(self):
+        t = self.program()
+        r = self.attach(t, "--function", "handle_request", "--return", "handle_request", "-t", "retval", "-t", "reg:rdi", "-n", 4)
         self.assert_ok(r)
+        self.assertEqual({(e["probe"], *e["fields"]) for e in r.events}, {("handle_request", "rdi"), ("handle_request_return", "retval", "rdi")})
+        r = self.attach(t, "--function", "app_open_file", "--return", "handle_request", "-t", "retval", "-n", 2)
+        self.assert_ok(r)
+        self.assertIn("-t retval at 'app_open_file': a result is known only when the function returns; for this function: --return 'app_open_file' -t retval", r.err)
+        self.assertNotIn("retval", [name for e in r.events if e["probe"] == "app_open_file" for name in e["fields"]])
 
     def test_a_misspelled_context(self):
         t = self.program("-g")

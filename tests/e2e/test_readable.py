@@ -27,9 +27,15 @@ extern "C" ALONE int work(int n) {
   r += twice(n);
   return r + k.f(n) + k.f(2.0);
 }
+#include <string>
+namespace deep {
+template <class T> struct Box { ALONE size_t get(const T &t) { asm volatile(""); return t.size(); } };
+ALONE size_t greet(const std::string &s) { asm volatile(""); return s.size(); }
+}
 int main() {
+  deep::Box<std::string> box;
   for (int i = 0; i < 20; i++)
-    work(i), usleep(2000);
+    work(i), usleep(2000), box.get("abc") + deep::greet("ab");
   puts("RESULT OK");
 }
 """
@@ -65,6 +71,28 @@ class Readable(Case):
         self.assertEqual(self.heads("--name", "mine", "--function", "take"), {"mine"})
         self.assertEqual(set(re.findall(r"(?m)^ +\d+ (\S.*)$", self.text("--function", "K::f", "--return", "take", "--count"))) - {"row without a hit"},
                          {"K::f(int)", "K::f(double)", "take:return"})
+
+    def test_patterns_with_a_scope_match_readable_names(self):
+        self.assertEqual(self.heads("--function", "K::f*"), {"K::f(int)", "K::f(double)"})
+        self.assertEqual(self.heads("--function", "Box::g*"), {"deep::Box<std::string>::get"})
+        self.assertEqual(self.heads("--function", "deep::*", "-x", "Box::g*"), {"deep::greet"})
+        self.assertEqual(self.heads("--function", "gree*"), {"deep::greet"})
+
+    def test_the_standard_librarys_names_are_short_and_typed_in_both_spellings(self):
+        string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+        for typed in ("std::string", string):
+            self.assertEqual(self.heads("--function", f"deep::greet({typed} const&)"), {"deep::greet"})
+            self.assertEqual(self.heads("--function", f"deep::Box<{typed}>::g*"), {"deep::Box<std::string>::get"})
+            self.assertEqual(self.heads("--function", f"deep::Box<{typed}>::get"), {"deep::Box<std::string>::get"})
+        self.assertIn("deep::Box<std::string>::get", self.text("--function", "Box::get", "--count", "--by", "backtrace"))
+        listed = harness.tool("list", self.program, "deep::*").stdout
+        self.assertIn("calls!deep::greet(std::string const&)\n", listed)
+
+    def test_notes_and_refusals_have_readable_names(self):
+        r = self.dynprobe("--function", "K::f", "-t", "retval", "--return", "take", "--", self.program, json_events=False)
+        self.assertIn("refused calls!K::f(int) in ", r.err)
+        self.assertIn("--return 'K::f(int)' -t retval", r.err)
+        self.assertNotIn("_ZN1K1f", r.err)
 
     def test_json_has_both_names(self):
         r = self.dynprobe("--function", "K::f", "--", self.program)

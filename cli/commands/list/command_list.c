@@ -149,6 +149,15 @@ static unsigned tactics_of(const struct dp_options *o, struct dp_image *image)
 	return left ? left : 1u << DP_TACTIC_COUNT; /* no tactic; 0 would be every jump */
 }
 
+static struct dp_error *list_modules(struct lister *l)
+{
+	struct dp_error *err = NULL;
+	l->modules = 0;
+	for (size_t i = 0; i < dp_image_nmodules(l->image) && !err && !l->unread; i++)
+		err = list_module(l, dp_image_module(l->image, i));
+	return err;
+}
+
 static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 {
 	const char *bang = l->glob ? strrchr(l->glob, '!') : NULL;
@@ -162,8 +171,12 @@ static struct dp_error *list_all(struct lister *l, uint64_t shown_bias)
 	if (calls)
 		err = dp_list_calls(&l->verdicts, l->glob, l->options->format == DP_FORMAT_JSON, &l->functions);
 	l->modules += calls;
-	for (size_t i = 0; i < dp_image_nmodules(l->image) && !calls && !err && !l->unread; i++)
-		err = list_module(l, dp_image_module(l->image, i));
+	if (!calls && !err)
+		err = list_modules(l);
+	if (!calls && !err && !l->functions && !l->match.anywhere) { /* then names without their scopes */
+		l->match.anywhere = true;
+		err = list_modules(l);
+	}
 	if (!err && fflush(stdout))
 		err = check_output(l);
 	if (!err && !l->unread && l->options->verbose && l->verdicts.asked)

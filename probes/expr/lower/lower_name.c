@@ -110,8 +110,8 @@ static const struct {
         {"comm", DP_FACT_COMM, &dp_ctype_void_pointer},
 };
 
-static const char no_duration[] = "a duration is known only at returns (--return)";
-static const char no_result[] = "a result is known only at returns (--return)";
+static const char no_duration[] = "a duration is known only when the function returns";
+static const char no_result[] = "a result is known only when the function returns";
 
 bool dp_absent_before_return(const char *absent)
 {

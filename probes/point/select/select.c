@@ -19,6 +19,7 @@ struct gather {
 	const struct dp_spec *spec;
 	struct dp_name_match match; /* for C++ and Rust names */
 	const char *const *except;
+	struct dp_name_match *unwanted; /* for each of `except`, the same */
 	size_t nexcept;
 	struct dp_selection *found;
 	size_t excepted;
@@ -43,19 +44,25 @@ static bool wanted(const struct gather *g, const struct dp_symbol *s)
 	        dp_name_match_symbol(&g->match, s->name));
 }
 
-static bool except_names(const char *except, const struct dp_module *m, const struct dp_symbol *s)
+static const char *after_bang(const char *except)
 {
 	const char *bang = strrchr(except, '!');
-	if (!bang)
-		return !fnmatch(except, s->name, 0);
-	dp_auto_free char *module = strndup(except, (size_t)(bang - except));
-	return module && dp_module_matches(m, module) && !fnmatch(bang + 1, s->name, 0);
+	return bang ? bang + 1 : except;
+}
+
+static bool except_names(const struct gather *g, size_t i, const struct dp_module *m, const struct dp_symbol *s)
+{
+	const char *except = g->except[i], *name = after_bang(except);
+	dp_auto_free char *module = name > except ? strndup(except, (size_t)(name - 1 - except)) : NULL;
+	if (name > except && !(module && dp_module_matches(m, module)))
+		return false;
+	return !fnmatch(name, s->name, 0) || dp_name_match_symbol(&g->unwanted[i], s->name);
 }
 
 static bool excepted(const struct gather *g, const struct dp_module *m, const struct dp_symbol *s)
 {
 	for (size_t i = 0; i < g->nexcept; i++)
-		if (except_names(g->except[i], m, s))
+		if (except_names(g, i, m, s))
 			return true;
 	return false;
 }
@@ -123,10 +130,8 @@ static struct dp_error *none(const struct gather *g)
 	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no function in %s matches '%s'", g->spec->text, where, g->spec->symbol);
 }
 
-static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
+static void search_all(struct dp_image *image, struct gather *g)
 {
-	if (!dp_name_match_init(&g->match, g->spec->symbol))
-		return dp_error_nomem();
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		if (m->vdso || !dp_module_matches(m, g->spec->module))
@@ -134,7 +139,38 @@ static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
 		take_index(g, m, dp_module_own_index(m));
 		take_index(g, m, dp_module_debug_index(m));
 	}
+}
+
+static bool open_matches(struct gather *g)
+{
+	g->unwanted = calloc(g->nexcept + 1, sizeof(*g->unwanted));
+	bool ok = g->unwanted && dp_name_match_init(&g->match, g->spec->symbol);
+	for (size_t i = 0; ok && i < g->nexcept; i++)
+		ok = dp_name_match_init(&g->unwanted[i], after_bang(g->except[i]));
+	return ok;
+}
+
+static void close_matches(struct gather *g)
+{
 	dp_name_match_fini(&g->match);
+	for (size_t i = 0; g->unwanted && i < g->nexcept; i++)
+		dp_name_match_fini(&g->unwanted[i]);
+	free(g->unwanted);
+}
+
+/* What no whole name matches may match a name without its scope, as a name does that is no pattern. */
+static struct dp_error *by_pattern(struct dp_image *image, struct gather *g)
+{
+	const bool opened = open_matches(g);
+	if (opened)
+		search_all(image, g);
+	if (opened && !g->found->n && !g->excepted && !g->match.anywhere) {
+		g->match.anywhere = true;
+		search_all(image, g);
+	}
+	close_matches(g);
+	if (!opened)
+		return dp_error_nomem();
 	sort(g->found);
 	if (g->found->failed)
 		return dp_error_nomem();

@@ -96,7 +96,97 @@ Test(demangle, patterns_are_those_of_whole_names)
 	cr_assert(names("ns::*", CONST_METHOD));
 	cr_assert(names("*::push_?ack", PUSH));
 	cr_assert(names("ns::Klass::method(int, *)", METHOD));
-	cr_assert_not(names("Klass::*", METHOD));
+	cr_assert_not(names("K*", METHOD));
+	cr_assert_not(names("meth*", METHOD));
+}
+
+Test(demangle, patterns_with_a_scope_begin_at_any_component)
+{
+	cr_assert(names("Klass::*", METHOD));
+	cr_assert(names("Klass::m*", METHOD));
+	cr_assert(names("*::m*", METHOD));
+	cr_assert_not(names("lass::*", METHOD));
+	cr_assert_not(names("Klass::x*", METHOD));
+	cr_assert(names("vector::push*", PUSH));
+	cr_assert(names("std::vector<int>::push*", PUSH));
+	cr_assert_not(names("vector<long>::push*", PUSH));
+	cr_assert(names("Klass::*", CALL));
+}
+
+#define STRING     "_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE6appendEPKc"
+#define STRING_ARG "_Z5greetRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+#define MAP_ARG                                                                                                                  \
+	"_Z4findRSt3mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESt6vectorIiSaIiEESt4lessIS5_ESaISt4pairIKS5_S8_EEE"
+
+static void reads(const char *symbol, const char *text)
+{
+	char *readable = dp_demangle(symbol, true);
+	cr_assert_str_eq(readable, text);
+	free(readable);
+}
+
+static void shortens(const char *text, const char *to)
+{
+	char *shorter = dp_demangle_shorten(text);
+	if (to)
+		cr_assert_str_eq(shorter, to);
+	else
+		cr_assert_null(shorter, "%s", text);
+	free(shorter);
+}
+
+Test(demangle, the_standard_librarys_names_are_short)
+{
+	reads(STRING, "std::string::append(char const*)");
+	reads(STRING_ARG, "greet(std::string const&)");
+	reads(MAP_ARG, "find(std::map<std::string, std::vector<int> >&)");
+	shortens("std::basic_ostream<char, std::char_traits<char> >& f()", "std::ostream& f()");
+	shortens("f(std::__cxx11::basic_string<wchar_t, std::char_traits<wchar_t>, std::allocator<wchar_t> >)",
+	         "f(std::wstring)");
+	shortens("std::unordered_map<int, A<long>, std::hash<int>, std::equal_to<int>, std::allocator<std::pair<int const, "
+	         "A<long> > > >",
+	         "std::unordered_map<int, A<long> >");
+	shortens("Box<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >::get",
+	         "Box<std::string>::get");
+	shortens("std::unique_ptr<Foo, std::default_delete<Foo> >", "std::unique_ptr<Foo>");
+}
+
+Test(demangle, what_is_not_the_default_stays)
+{
+	shortens("std::vector<int, mine::allocator<int> >::size", NULL);
+	shortens("std::vector<int, std::allocator<long> >::size", NULL);
+	shortens("std::map<int, std::less<int> >", NULL);
+	shortens("std::set<int, std::greater<int>, std::allocator<int> >", "std::set<int, std::greater<int> >");
+	shortens("mystd::vector<int, std::allocator<int> >", NULL);
+	shortens("mine::std::vector<int, std::allocator<int> >", NULL);
+	shortens("std::pair<int, std::less<int> >", NULL);
+	shortens("std::vector<int, std::allocator<int>", NULL);
+	shortens("std::vector<", NULL);
+	shortens("std::", NULL);
+}
+
+Test(demangle, the_standard_librarys_names_match_in_both_spellings)
+{
+	cr_assert(names("std::string::append", STRING));
+	cr_assert(names("string::append", STRING));
+	cr_assert(names("std::string::*", STRING));
+	cr_assert(names("std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::append", STRING));
+	cr_assert(names("std::basic_string<char, std::char_traits<char>, std::allocator<char>>::app*", STRING));
+	cr_assert(names("basic_string::append", STRING));
+	cr_assert_not(names("std::wstring::append", STRING));
+	cr_assert(names("greet(std::string const&)", STRING_ARG));
+	cr_assert(names("greet(const std::string &)", STRING_ARG));
+	cr_assert_not(names("greet(std::string)", STRING_ARG));
+	cr_assert(names("find(std::map<std::string, std::vector<int>>&)", MAP_ARG));
+}
+
+Test(demangle, messages_are_readable)
+{
+	char *text = dp_demangle_text(
+	        "refused a!_ZN2ns5Klass6methodEiPc+0x4, because _Z and __ZN1a1bEv stay. See _ZN2ns5Klass6methodEiPc.");
+	cr_assert_str_eq(text, "refused a!ns::Klass::method(int, char*)+0x4, because _Z and __ZN1a1bEv stay. See "
+	                       "ns::Klass::method(int, char*).");
+	free(text);
 }
 
 Test(demangle, what_is_not_mangled_is_no_name_of_these_languages)
