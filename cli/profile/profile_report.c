@@ -2,6 +2,7 @@
 /* What a profile says of itself at its end. */
 #include "base/duration.h"
 #include "cli/profile/profile_internal.h"
+#include "output/format/put.h"
 
 uint64_t dp_profile_taken(const struct profile *p)
 {
@@ -41,15 +42,19 @@ static void put_off_cpu(const struct profile *p, const struct dp_sampler *s)
 void dp_profile_report_json(const struct profile *p, const struct dp_sampler *sampler, double seconds)
 {
 	struct dp_samples_stats s;
+	struct dp_buf comm = {0};
+	dp_put_json_str(&comm, sampler->comm);
 	dp_sampler_stats(sampler, &s);
 	fprintf(p->out.file,
-	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":%llu,"
+	        "{\"type\":\"profile\",\"version\":1,\"pid\":%d,\"comm\":%s,\"hz\":%u,\"seconds\":%.3f,\"samples\":%llu,\"lost\":"
+	        "%llu,"
 	        "\"throttled\":%llu,\"foreign\":%llu,\"cut\":%llu,\"crowded\":%llu,\"stale\":%llu,\"unnamed\":%llu,"
 	        "\"children\":%llu,\"user_only\":%s,",
-	        sampler->pid, p->o->profile_hz, seconds, (unsigned long long)sampler->taken, (unsigned long long)s.lost,
-	        (unsigned long long)s.throttled, (unsigned long long)s.foreign, (unsigned long long)sampler->cut,
-	        (unsigned long long)sampler->crowded, (unsigned long long)sampler->stale,
+	        sampler->pid, dp_buf_str(&comm), p->o->profile_hz, seconds, (unsigned long long)sampler->taken,
+	        (unsigned long long)s.lost, (unsigned long long)s.throttled, (unsigned long long)s.foreign,
+	        (unsigned long long)sampler->cut, (unsigned long long)sampler->crowded, (unsigned long long)sampler->stale,
 	        (unsigned long long)dp_sampler_unnamed(sampler), (unsigned long long)s.children, s.user_only ? "true" : "false");
+	dp_buf_fini(&comm);
 	put_off_cpu(p, sampler);
 	fprintf(p->out.file, "\"ended_by\":\"%s\"}\n", p->ended_by);
 }

@@ -64,9 +64,13 @@ static void put_key(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 	const char *word = lone ? row->keys[0].word : row->word;
 	if (row->keys && !lone) {
 		put_keys(b, a, row);
-	} else if (!row->keyed) {
 		return;
-	} else if (word) {
+	}
+	if (!row->keyed)
+		return;
+	if (a->by)
+		dp_put_json_member(b, ",", "by", a->by);
+	if (word) {
 		put_member(b, "key");
 		put_word(b, word, lone && row->keys[0].is_null);
 	} else if (!dp_agg_is_stack(row)) {

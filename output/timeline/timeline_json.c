@@ -25,7 +25,6 @@ struct dp_timeline_run {
 	json_t *names; /* the names of threads and probes: each as a key */
 	int64_t clock_offset;
 	bool begun, failed;
-	bool counted; /* it has rows of an aggregation, a call tree or a profile */
 };
 
 /* Lives as long as the run. */
@@ -215,7 +214,6 @@ static bool take_line(struct dp_timeline_run *r, const json_t *line)
 	} else if (!strcmp(type, "summary")) {
 		take_summary(r, line);
 	}
-	r->counted |= !strcmp(type, "answer") || !strcmp(type, "calls") || !strcmp(type, "profile");
 	return strcmp(type, "event") != 0 || take_event(r, line);
 }
 
@@ -240,10 +238,6 @@ static struct dp_error *read_lines(struct dp_timeline_run *r, FILE *from, const 
 		return dp_error_sys(DP_TAG_BAD_TRACE, "cannot read %s", name);
 	if (damaged)
 		dp_timeline_note(r->t, "some lines of the file are damaged and left out");
-	if (r->counted && !r->n)
-		return dp_error_advise(dp_error(DP_TAG_BAD_TRACE,
-		                                "%s has rows of an aggregation, a call tree or a profile, and no events", name),
-		                       "the page draws events: record them with --record DIR; --flame FILE draws stacks");
 	if (!r->begun)
 		return dp_error(DP_TAG_BAD_TRACE, "%s is no output of dynprobe -f json: it has no line of type header", name);
 	return NULL;

@@ -181,11 +181,6 @@ class Events(harness.Case):
         self.assertIn("2 events", b.run("document.getElementById('facts').textContent"))
         self.assertIn("some lines of the file are damaged and left out", self.text(b))
         self.assertIn("7 hits were lost", self.text(b))
-        for probe in (("--function", "foo", "--count"), ("--calls", "foo")):
-            harness.tool("-f", "json", "-o", self.path("rows.json"), *probe, "--", harness.target_path("spin"), 20, 50, status=0)
-            refused = self.report(self.path("rows.json"), status=harness.OWN_FAILURE).stderr
-            self.assertIn("has rows of an aggregation, a call tree or a profile, and no events [DP-BAD-TRACE]", refused)
-            self.assertIn("--record DIR", refused)
         self.report(self.written("d.json", lines[0]), "-o", self.path("d.html"))
         b = self.browse(self.path("d.html"))
         self.assertIn("no events", self.text(b))

@@ -2,6 +2,7 @@
 #include "cli/commands/pictures/report_events.h"
 
 #include "output/timeline/timeline.h"
+#include "output/totals/totals_page.h"
 #include "session/view/view.h"
 
 #include <inttypes.h>
@@ -74,15 +75,6 @@ static struct dp_error *report_trace(const struct dp_options *o, struct dp_timel
 	return err;
 }
 
-static struct dp_error *report_run(const struct dp_options *o, struct dp_timeline *t)
-{
-	if (o->view.when || o->view.last_ns || o->view.from_ns || o->view.to_ns)
-		return dp_error(DP_TAG_USAGE, "--when, --last, --from and --to are for recorded traces: %s is a run's JSON",
-		                o->name[0]);
-	dp_auto_fclose FILE *from = fopen(o->name[0], "re");
-	return from ? dp_timeline_json(t, from, o->name[0]) : dp_error_sys(DP_TAG_BAD_TRACE, "cannot read %s", o->name[0]);
-}
-
 /* The name of the trace's folder, or of the file. */
 static const char *title_of(const char *name)
 {
@@ -90,11 +82,27 @@ static const char *title_of(const char *name)
 	return slash && slash[1] ? slash + 1 : name;
 }
 
-struct dp_error *dp_report_events(const struct dp_options *o, enum dp_report_kind kind, FILE *to)
+static struct dp_error *put_timeline(const struct dp_options *o, FILE *run, FILE *to)
 {
 	struct dp_timeline *t = NULL;
 	DP_TRY(dp_timeline_create(to, title_of(o->name[0]), &t));
-	struct dp_error *err = kind == DP_REPORT_TRACE ? report_trace(o, t) : report_run(o, t);
+	struct dp_error *err = run ? dp_timeline_json(t, run, o->name[0]) : report_trace(o, t);
 	dp_timeline_destroy(t);
 	return err;
+}
+
+static struct dp_error *report_run(const struct dp_options *o, FILE *to)
+{
+	if (o->view.when || o->view.last_ns || o->view.from_ns || o->view.to_ns)
+		return dp_error(DP_TAG_USAGE, "--when, --last, --from and --to are for recorded traces: %s is a run's JSON",
+		                o->name[0]);
+	dp_auto_fclose FILE *from = fopen(o->name[0], "re");
+	if (!from)
+		return dp_error_sys(DP_TAG_BAD_TRACE, "cannot read %s", o->name[0]);
+	return dp_totals_page_is(from) ? dp_totals_page(from, title_of(o->name[0]), to) : put_timeline(o, from, to);
+}
+
+struct dp_error *dp_report_events(const struct dp_options *o, enum dp_report_kind kind, FILE *to)
+{
+	return kind == DP_REPORT_TRACE ? put_timeline(o, NULL, to) : report_run(o, to);
 }
