@@ -5,6 +5,8 @@ import os
 import re
 import resource
 import signal
+import sys
+import time
 
 import harness
 from harness import Case, compiled, needs, wait_until
@@ -52,6 +54,37 @@ int main(int argc, char **argv)
 		nanosleep(&(struct timespec){0, 1000000}, NULL);
 	}
 	puts("RESULT OK");
+	return 0;
+}
+"""
+# On a signal it forks and executes another program. Its child has its first hits when it is asked to.
+FORKER = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int inner(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+__attribute__((noinline)) static int call(int n) { int r = inner(n); __asm__ volatile("" ::: "memory"); return r; }
+int main(int argc, char **argv)
+{
+	sigset_t set;
+	int n, bad = 0;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	puts("READY");
+	fflush(stdout);
+	sigwait(&set, &n);
+	if (argc > 1 && fork())
+		return execvp(argv[1], argv + 1);
+	printf("CHILD %d\n", getpid());
+	fflush(stdout);
+	sigwait(&set, &n);
+	for (int i = 0; i < 200; i++)
+		bad |= call(i) != i + 1;
+	puts(bad ? "RESULT BAD" : "RESULT OK");
+	fflush(stdout);
 	return 0;
 }
 """
@@ -135,6 +168,21 @@ class NewCode(Case):
         self.assert_result_ok(t)
         shown = harness.tool("view", trace, "--count", "--by", "backtrace", status=0).stdout
         self.assertRegex(shown, r"middle_one\+.*\[libone.so\](.*\n) +outer\+.*\[libone.so\]")
+
+    def test_a_child_keeps_its_tables_when_its_parent_executes_another_program(self):
+        program = compiled(self.path("forker"), "gcc", *FLAGS, text=FORKER)
+        t = self.target(program, sys.executable, "-c", "import time; time.sleep(1000)")
+        p = self.start_attached(t, "--follow", "--function", "inner", "-t", "backtrace")
+        os.kill(t.pid, signal.SIGUSR1)
+        child = int(wait_until(lambda: re.search(r"CHILD (\d+)\n", t.output()), what="the child")[1])
+        wait_until(lambda: "python" in os.readlink(f"/proc/{t.pid}/exe"), what="the parent to execute python3")
+        time.sleep(0.3)  # a tool that looks for new code there looks now
+        os.kill(child, signal.SIGUSR2)
+        wait_until(lambda: "RESULT" in t.output(), what="the child's end")
+        r = self.finish(p)
+        stacks = {tuple(re.split(r"[+@ ]", f["symbol"])[0] for f in e["fields"]["backtrace"])[:3] for e in r.events}
+        self.assertEqual((len(r.events), stacks), (200, {("inner", "call", "main")}))
+        self.assertIn("RESULT OK", t.output())
 
     def test_where_addresses_are_limited_walks_end_and_it_is_said(self):
         t = self.target(self.program, *self.library)
