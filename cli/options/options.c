@@ -46,7 +46,18 @@ static const struct dp_option_row *row_of(enum dp_verb verb, int code)
 
 static bool is_number(const char *word)
 {
-	return word && *word && !word[strspn(word, "0123456789")];
+	return *word && !word[strspn(word, "0123456789")];
+}
+
+/*
+ * getopt takes an optional argument only after '='. Users type a blank: a number is no command, so [=N] takes it. [WORD] takes
+ * any word that does not begin with '-'.
+ */
+static bool is_argument(const struct dp_option_row *row, const char *word)
+{
+	if (!word || !row->metavar || *row->metavar != '[')
+		return false;
+	return row->metavar[1] == '=' ? is_number(word) : *word != '-';
 }
 
 static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
@@ -63,8 +74,7 @@ static struct dp_error *walk(struct dp_parser *p, int argc, char **argv)
 			return dp_error(DP_TAG_USAGE, "%s needs an argument", argv[optind - 1]);
 		if (!row)
 			return dp_option_unknown(p->verb, argv[optind - 1]);
-		/* getopt takes an optional argument only after '='. Users type a blank: a number is no command, so take it. */
-		if (!optarg && row->metavar && *row->metavar == '[' && is_number(argv[optind]))
+		if (!optarg && is_argument(row, argv[optind]))
 			optarg = argv[optind++];
 		p->row = row;
 		snprintf(p->option, sizeof(p->option), row->letter ? "-%.1s" : "--%s", row->letter ? &row->letter : row->name);
@@ -82,8 +92,7 @@ static struct dp_error *take_rest(struct dp_parser *p, char **argv, int at)
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
 	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
 	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE || p->verb == DP_VERB_VIEW ||
-	                   p->verb == DP_VERB_FLAME || p->verb == DP_VERB_TRACES ||
-	                   p->verb == DP_VERB_DOCTOR;
+	                   p->verb == DP_VERB_FLAME || p->verb == DP_VERB_TRACES || p->verb == DP_VERB_DOCTOR;
 	size_t n = 0;
 	if (!*rest)
 		return NULL;

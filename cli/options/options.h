@@ -57,7 +57,7 @@ bool dp_verb_find(const char *word, enum dp_verb *ret);
 struct dp_options {
 	struct dp_trace_spec trace; /* of a run */
 	const char *output;         /* -o; NULL: standard output (beside a command standard error); "-": standard output */
-	const char *record;         /* --record; NULL: the default place */
+	const char *record;         /* --record; "": in the default place */
 	size_t record_size, rotate; /* bytes; 0: no limit */
 	enum dp_color color;
 	enum dp_format format;

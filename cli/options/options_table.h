@@ -22,7 +22,7 @@ typedef struct dp_error *dp_option_taker(struct dp_parser *p, const char *arg);
 struct dp_option_row {
 	const char *name;
 	char letter;
-	const char *metavar; /* NULL: no argument; "[=...]": may have one */
+	const char *metavar; /* NULL: no argument; "[=N]" and "[WORD]": may have one (options.c) */
 	const char *help;
 	unsigned verbs; /* bit 1 << verb: which of them take it */
 	dp_option_taker *take;

@@ -139,6 +139,12 @@ static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
 	return dp_option_number(p, arg);
 }
 
+static struct dp_error *take_record(struct dp_parser *p, const char *arg)
+{
+	p->o.record = arg ? arg : "";
+	return arg && !*arg ? dp_error(DP_TAG_USAGE, "--record: the name of the directory is empty") : NULL;
+}
+
 #define V(verb) (1u << DP_VERB_##verb)
 #define PROBES  (V(RUN) | V(ATTACH))
 #define EVENTS  (V(RUN) | V(RECORD))
@@ -212,8 +218,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"min", 0, "EXPR", "the minimum", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_MIN},
         {"max", 0, "EXPR", "the maximum", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_MAX},
         {"by", 0, "KEY[,KEY...]",
-         "a row for each value of the expression KEY (of 'str(p)': each text), or for each caller, backtrace[:N], pid, comm (name) or exe; for each "
-         "combination of several",
+         "a row for each value of the expression KEY (of 'str(p)': each text), or for each caller, backtrace[:N], pid, comm "
+         "(name) or exe; for each combination of several",
          COUNTS, .take = dp_option_by},
         {"rate", 0, NULL, "also hits per second, of the run and of each --interval", COUNTS, FLAG(trace.asked.rate)},
         {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES,
@@ -247,8 +253,9 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          "aggregations openmetrics (metrics for Prometheus, in the file of -o)",
          EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW) | V(TRACES) | V(DOCTOR),
          WORD(format, enum dp_format, "text", "json", "ctf", "perfetto", "openmetrics"), .events = true},
-        {"record", 0, "DIR", "record, also with -n or -o, into DIR instead of ~/lttng-traces/dynprobe-NAME-DATE", EVENTS,
-         TEXT(record), .events = true},
+        {"record", 0, "[DIR]",
+         "record, also with -n or -o, into DIR (the next word, unless it begins with -) or ~/lttng-traces/dynprobe-NAME-DATE",
+         EVENTS, .take = take_record, OF(record, const char *), .events = true},
         {"record-size", 0, "SIZE", "end when the recording has SIZE; with --rotate: remove the oldest traces instead", EVENTS,
          SIZE(record_size, size_t), .least = RECORD_LEAST, .range = "is at least 64K", .events = true},
         {"rotate", 0, "SIZE",
@@ -330,8 +337,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"thread", 0, "TID", "only this thread (repeatable)", V(SNAPSHOT), TIDS(snapshot.threads)},
         {"fault-thread", 0, "TID", "treat this thread as if it had faulted (repeatable)", V(SNAPSHOT), TIDS(snapshot.faults)},
         {"module-load", 0, "FILE",
-         "run this pmodule, .lua or .so, or one of dynprobe's own: deadlock, heap, leaks, python, stl, threads (repeatable)", MODULES,
-         NAMES(snapshot.modules)},
+         "run this pmodule, .lua or .so, or one of dynprobe's own: deadlock, heap, leaks, python, stl, threads (repeatable)",
+         MODULES, NAMES(snapshot.modules)},
         {"modules-path", 0, "DIR", "run every pmodule of DIR", MODULES, NAMES(snapshot.module_dirs)},
         {"module", 0, "ID:K,V[,K,V...]", "options of a pmodule", MODULES, NAMES(snapshot.module_options)},
         {"lua-allow", 0, "LIST", "libraries that Lua pmodules may use, too: io,os,package,debug,load", MODULES,

@@ -89,9 +89,10 @@ static struct dp_error *open_record(const struct dp_options *o, const char *name
 {
 	if (o->no_record)
 		return NULL;
-	if (o->record && !(ret->record_dir = strdup(o->record)))
+	const bool named = o->record && *o->record;
+	if (named && !(ret->record_dir = strdup(o->record)))
 		return dp_error_nomem();
-	if (!o->record)
+	if (!named)
 		DP_TRY(dp_ctf_default_dir(name, &ret->record_dir));
 	ret->rotates = o->rotate;
 	ret->old_dir = !access(ret->record_dir, F_OK);

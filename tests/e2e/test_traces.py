@@ -44,6 +44,12 @@ class Traces(Case):
         self.assertRegex(text[1], rf"^{second} +spin +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +\S+ \w+ +5 +\S+ KiB$")
         self.assertEqual([x["name"] for x in self.listed(first[:-3] + "*")], [x["name"] for x in (a, b) if x["name"].startswith(first[:-3])])
 
+    def test_record_without_a_directory_goes_there(self):
+        t = self.target("spin", 0, 1000)
+        harness.tool("--pid", t.pid, "--function", "foo", "-n", 5, "--record", "-d", "60s", cwd=self.dir, env=self.env, status=0)
+        self.assertEqual([(x["program"], x["events"]) for x in self.listed()], [("spin", 5)])
+        self.assertNotIn("-d", os.listdir(self.dir))
+
     def test_removal_by_name_pattern_path_and_age(self):
         t = self.target("spin", 0, 1000)
         one, two, old = self.recorded(t), self.recorded(t), self.recorded(t)

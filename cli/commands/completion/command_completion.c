@@ -38,9 +38,11 @@ const struct dp_option_row *dp_line_row(const struct dp_line *line, const char *
 	return NULL;
 }
 
-static bool takes_next(const struct dp_option_row *row, const char *typed)
+static bool takes_next(const struct dp_option_row *row, const char *typed, const char *next)
 {
-	return row && row->metavar && *row->metavar != '[' && !strchr(typed, '=');
+	if (!row || !row->metavar || strchr(typed, '='))
+		return false;
+	return *row->metavar != '[' || (row->metavar[1] != '=' && *next != '-'); /* as options.c takes them */
 }
 
 const char *dp_line_value(const struct dp_line *line, const char *option)
@@ -190,7 +192,7 @@ static void complete_option(struct dp_line *line)
 {
 	const char *last = line->words[line->n - 1], *before = line->n > 1 ? line->words[line->n - 2] : "";
 	const struct dp_option_row *row = dp_line_row(line, before);
-	if (takes_next(row, before)) {
+	if (takes_next(row, before, last)) {
 		offer_values(line, row);
 		return;
 	}

@@ -28,7 +28,7 @@ static void put_option(const struct dp_option_row *row, FILE *to)
 {
 	char left[64];
 	snprintf(left, sizeof(left), "%c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
-	         row->letter ? ',' : ' ', row->name, row->metavar && *row->metavar != '[' ? " " : "",
+	         row->letter ? ',' : ' ', row->name, row->metavar && strncmp(row->metavar, "[=", 2) != 0 ? " " : "",
 	         row->metavar ? row->metavar : "");
 	fprintf(to, "  %-26s ", left);
 	if (strlen(left) > COLUMN - 2)

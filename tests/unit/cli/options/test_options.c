@@ -134,6 +134,30 @@ Test(options, events_without_end_are_recorded_too)
 	}
 }
 
+Test(options, record_takes_a_word_that_is_no_option)
+{
+	static const struct {
+		const char *words, *dir;
+	} row[] = {{"--record -d 5s", ""},
+	           {"--record", ""},
+	           {"-n 5 --record -q", ""},
+	           {"--record d -n 5", "d"},
+	           {"--record=-d", "-d"}};
+	char line[128];
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		snprintf(line, sizeof(line), "dynprobe --pid 1 --function a %s", row[i].words);
+		struct dp_options o = parsed(line);
+		cr_expect_str_eq(o.record, row[i].dir, "%s", line);
+		cr_expect(!o.no_record, "%s", line);
+		dp_options_fini(&o);
+	}
+	struct dp_options o = parsed("dynprobe --function a --record -- ls -l");
+	cr_expect_str_eq(o.record, "");
+	cr_expect_str_eq(o.trace.command[0], "ls");
+	dp_options_fini(&o);
+	refused("dynprobe --pid 1 --function f --record=", DP_TAG_USAGE, "directory is empty");
+}
+
 Test(options, buffer_sizes_round_up_to_a_power_of_two)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function f --buffer-size 100K");
