@@ -98,6 +98,10 @@ struct dp_error *dp_session_adopt(const struct dp_trace_spec *trace, struct dp_l
  * session was opened, if only the probes differ.
  */
 struct dp_error *dp_session_resolve(struct dp_session *s) DP_MUST_CHECK;
+/* Of an error: "; did you mean A?", if A is near the name of probe `i` and in the program, or in the module that was typed; or "". */
+const char *dp_session_near(const struct dp_session *s, size_t i, const struct dp_error *err);
+/* Advises --follow where a launched command lacks a place, but only starts other programs. Takes and returns the error. */
+struct dp_error *dp_session_advise(const struct dp_session *s, struct dp_error *err) DP_MUST_CHECK;
 /* After that: is any probe to be placed here? */
 bool dp_session_has_places(const struct dp_session *s);
 /*

@@ -73,15 +73,58 @@ static bool has_suggestion(const struct dp_error *err)
 	return strstr(err->message, "did you mean");
 }
 
+/* Suggestions begin with the best one; those of other modules are written with the module. */
+const char *dp_session_near(const struct dp_session *s, size_t i, const struct dp_error *err)
+{
+	static const char begin[] = "; did you mean ";
+	const char *near = strstr(err->message, begin);
+	const char *best = near ? near + sizeof(begin) - 1 : NULL;
+	return near && (s->trace->probe[i].spec.module || !memchr(best, '!', strcspn(best, ",? "))) ? near : "";
+}
+
+/* --pending: the name may still come, but a misspelled one never does. */
+static void warn_of_name(const struct dp_session *s, size_t i, const struct dp_error *err)
+{
+	const char *near = dp_session_near(s, i, err);
+	if (*near)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "'%s' is not in %d (%s)%s", s->trace->probe[i].spec.text,
+		             dp_target_pid(s->target), dp_target_comm(s->target), near);
+}
+
+/* Programs that only prepare the start of another. */
+static bool is_launcher(const struct dp_session *s)
+{
+	static const char *const name[] = {"sh",     "dash",    "bash",    "zsh",   "ksh",     "fish",    "busybox", "env",
+	                                   "nice",   "ionice",  "nohup",   "sudo",  "timeout", "setsid",  "stdbuf",  "taskset",
+	                                   "chroot", "unshare", "runuser", "xargs", "time",    "numactl", "nsenter"};
+	const char *path = dp_module_path(dp_image_module(dp_target_image(s->target), 0));
+	const char *slash = strrchr(path, '/');
+	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+		if (!strcmp(slash ? slash + 1 : path, name[i]))
+			return true;
+	return false;
+}
+
+struct dp_error *dp_session_advise(const struct dp_session *s, struct dp_error *err)
+{
+	const bool absent = err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_STRIPPED || err->tag == DP_TAG_NO_MODULE;
+	if (!absent || !s->trace->command || s->trace->follow || !is_launcher(s))
+		return err;
+	return dp_error_advise(
+	        err, "the command is a shell, a script or a wrapper, which starts other programs: with --follow (as root) "
+	             "these get the probes");
+}
+
 /* `late`: a library that is loaded later may have it. */
 static struct dp_error *not_found(struct dp_session *s, size_t i, bool late, struct dp_error *err)
 {
 	const struct dp_spec *spec = &s->trace->probe[i].spec;
 	err = dp_image_explain_unknown(dp_target_image(s->target), spec, err);
-	return dp_error_wrap(err, "probe '%s' in %d (%s)%s", spec->text, dp_target_pid(s->target), dp_target_comm(s->target),
-	                     late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach && !has_suggestion(err)
-	                             ? "; if a library that is loaded later has it, use --pending"
-	                             : "");
+	err = dp_error_wrap(err, "probe '%s' in %d (%s)%s", spec->text, dp_target_pid(s->target), dp_target_comm(s->target),
+	                    late && err->tag == DP_TAG_NO_SYMBOL && !s->trace->attach && !has_suggestion(err)
+	                            ? "; if a library that is loaded later has it, use --pending"
+	                            : "");
+	return dp_session_advise(s, err);
 }
 
 static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *view)
@@ -96,6 +139,7 @@ static struct dp_error *resolve_all(struct dp_session *s, struct dp_code_view *v
 		const bool late = err && may_wait(s, i, err);
 		if (late && s->trace->pending) {
 			s->place[i].pending = true;
+			warn_of_name(s, i, err);
 			dp_error_destroy(err);
 		} else if (err && s->partial && !is_other_build(s, i) &&
 		           (err->tag == DP_TAG_NO_SYMBOL || err->tag == DP_TAG_NO_MODULE)) {

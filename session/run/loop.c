@@ -3,6 +3,7 @@
  * The loop of a run: drain every ring, check every site, sleep; until a signal, a limit or the end of all targets. It holds no
  * thread of a target. After a round with many events the sleep is short, so that rings of busy threads do not overflow.
  */
+#include "injector/tracee/proc/proc.h"
 #include "session/process/pending.h"
 #include "session/process/session_aggs.h"
 #include "session/process/session_code.h"
@@ -17,16 +18,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IDLE_MS  10
-#define BUSY_MS  1
+#define IDLE_MS     10
+#define BUSY_MS     1
 #define STARTS_MS   2 /* with --pending and --on-full block */
-#define FLUSH_NS UINT64_C(200000000)
-#define MANY     256u  /* events in a round, above which the next sleep is short */
+#define FLUSH_NS    UINT64_C(200000000)
+#define MANY        256u  /* events in a round, above which the next sleep is short */
 #define VERY_MANY   4096u /* events in a round, above which it is a nap: that is a tenth of a ring of small events */
 #define NAP_NS      200000L
 #define DRAIN_NS    UINT64_C(5000000) /* how long rings are read again and again, before anything else is looked at */
 #define BATCH_CHECK 65536u            /* events between two checks for the end */
-#define CHECK    1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
+#define CHECK       1024u /* events between two checks for hits that wait for a snapshot, and for the end; a power of two */
 
 void dp_run_note(const struct dp_run *run, const char *text)
 {
@@ -51,8 +52,8 @@ static bool is_damaged(struct dp_run *run, const struct dp_hit *hit)
 }
 
 /*
- * A loss is counted when it happens, and hits are collected before the first of them comes here: what was lost before any of them is in the
- * counters now.
+ * A loss is counted when it happens, and hits are collected before the first of them comes here: what was lost before any of them
+ * is in the counters now.
  */
 static void look_for_gaps(struct dp_run *run, struct dp_session *s)
 {
@@ -241,8 +242,8 @@ static void on_retired(size_t plan, const char *why, void *data)
 		return;
 	s->place[i].retired = true;
 	s->place[i].retired_why = strdup(why);
-	snprintf(text, sizeof(text), "probe %s in %d retired: %s", dp_probe_shown(&run->trace->probe[i]), dp_target_pid(s->target),
-	         why);
+	snprintf(text, sizeof(text), "probe %s in %d retired: %s", dp_probe_shown(&run->trace->probe[i]),
+	         dp_target_pid(s->target), why);
 	dp_run_note(run, text);
 }
 
@@ -260,19 +261,33 @@ void dp_run_fields_known(unsigned probe, void *data)
 	run->trace->calls->fields_known(probe, run->trace->calls->run_data);
 }
 
+static void note_end(const struct dp_run *run, const struct dp_session *s, const char *then)
+{
+	char text[256], name[64] = "";
+	if (s->end == DP_WATCH_EXECED)
+		dp_proc_comm(dp_target_pid(s->target), name, sizeof(name));
+	snprintf(text, sizeof(text), "process %d %s%s%s", dp_target_pid(s->target), *name ? "executes " : "has ended", name, then);
+	dp_run_note(run, text);
+}
+
 /* Whether children of a program that is gone are followed. */
 static bool is_survived(const struct dp_run *run, struct dp_session *s)
 {
-	char text[128];
 	if (!dp_target_followed(s->target))
 		return false;
-	if (!s->survived) {
-		snprintf(text, sizeof(text), "process %d %s; its children are still followed, Ctrl-C ends", dp_target_pid(s->target),
-		         s->end == DP_WATCH_EXECED ? "executes another program" : "has ended");
-		dp_run_note(run, text);
-	}
+	if (!s->survived)
+		note_end(run, s, "; its children are still followed, Ctrl-C ends");
 	s->survived = true;
 	return true;
+}
+
+/* With starts.h the next program gets the probes, or is none of those that were asked for. */
+static void note_exec(const struct dp_run *run, const struct dp_session *s)
+{
+	if (s->ended && s->end == DP_WATCH_EXECED && !run->starts)
+		note_end(run, s,
+		         run->trace->follow ? ", which has no probes"
+		                            : ", which has no probes; --follow goes on with it (as root)");
 }
 
 static const char *watch_all(struct dp_run *run)
@@ -285,6 +300,7 @@ static const char *watch_all(struct dp_run *run)
 		if (!s->ended) {
 			s->end = dp_target_watch(s->target, on_retired, run);
 			s->ended = s->end != DP_WATCH_OK && !is_survived(run, s);
+			note_exec(run, s);
 			dp_pending_round(s, &calls);
 			dp_session_faults_round(s);
 			dp_session_code_round(s, on_note, run);

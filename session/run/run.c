@@ -83,7 +83,7 @@ static struct dp_error *expand_once(struct dp_run *run, struct dp_session *s)
 		return err;
 	if (dp_starts_lacks(run, err))
 		return NULL;
-	return s->partial ? dp_starts_expand(run, s, err) : err;
+	return s->partial ? dp_starts_expand(run, s, err) : dp_session_advise(s, err);
 }
 
 static struct dp_error *expand(struct dp_run *run)

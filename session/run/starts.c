@@ -202,15 +202,19 @@ void dp_starts_hold(const struct dp_run *run)
 		dp_everywhere_hurry(run->starts->all);
 }
 
+static void log_absent(const struct dp_session *s, size_t i)
+{
+	const char *near = dp_session_near(s, i, s->place[i].refused);
+	dp_trace_log(s->trace, DP_LOG_INFO, "'%s' is not in %d (%s)%s%s looking for it in programs that it executes",
+	             s->trace->probe[i].spec.text, dp_target_pid(s->target), dp_target_comm(s->target), near, *near ? "" : ":");
+}
+
 void dp_starts_log_absent(const struct dp_run *run)
 {
 	for (size_t k = 0; run->starts && run->starts->tree && k < run->nsessions; k++)
 		for (size_t i = 0; i < run->trace->nprobes; i++)
 			if (run->session[k]->place[i].absent && !run->trace->probe[i].selected)
-				dp_trace_log(run->trace, DP_LOG_INFO,
-				             "'%s' is not in %d (%s): looking for it in programs that it executes",
-				             run->trace->probe[i].spec.text, dp_target_pid(run->session[k]->target),
-				             dp_target_comm(run->session[k]->target));
+				log_absent(run->session[k], i);
 }
 
 bool dp_starts_lives(const struct dp_run *run)

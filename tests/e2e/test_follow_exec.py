@@ -47,6 +47,12 @@ class FollowExec(Case):
         self.assertEqual(sorted(called(r.out).values()), [2, 3, 4, 5, 6])
         self.assertEqual(r.summary["started"], 5, str(r.summary))
 
+    def test_name_that_the_first_program_lacks_has_suggestions_at_once(self):
+        said = tool("--follow", "--function", "calller", "--", target_path("spin"), 1, 1).stderr
+        self.assertRegex(said, r"'calller' is not in \d+ \(spin\); did you mean caller\b.*\? looking for it in programs that it executes")
+        said = tool("--follow", "--function", "foo", "--", "sh", "-c", f"{self.started} 2").stderr
+        self.assertRegex(said, r"'foo' is not in \d+ \(sh\): looking for it in programs that it executes")
+
     def test_ways_to_start(self):
         for how in ("fork", "vfork", "spawn", "thread", "at"):
             r = self.run_command(target_path("starter"), how, 8, self.started, 3)

@@ -91,6 +91,15 @@ class Named(Case):
             self.written(name, text)
         return self.target(compiled(self.path("app"), "gcc", "-O1", *flags, *(self.path(n) for n in TWO)))
 
+    def test_a_command_that_only_starts_another_gets_the_advice_to_follow_it(self):
+        spin = harness.target_path("spin")
+        for probe, tag in (("zqx_thing", "DP-"), ("zqx_*", "DP-"), ("libnone.so!thing", "DP-NO-MODULE")):
+            said = harness.tool("--function", probe, "-n", 1, "-c", f"env X=1 {spin} 1 1", status=harness.OWN_FAILURE).stderr
+            self.assertIn(tag, said)
+            self.assertIn("what to do: the command is a shell, a script or a wrapper", said)
+            self.assertIn("--follow", said)
+        self.assertNotIn("--follow", harness.tool("--function", "handle_thing", "--", spin, 1, 1, status=harness.OWN_FAILURE).stderr)
+
     def test_suggestions_complete_a_name_and_say_where_it_is(self):
         t = self.program()
         said = lambda spec: self.attach(t, "--function", spec, "-n", 1).err
