@@ -47,6 +47,8 @@ void dp_aggs_cells(const struct dp_asked *a, struct dp_cells_want *ret);
 struct dp_error *dp_session_aggs_begin(struct dp_session *s) DP_MUST_CHECK;
 /* Compiles the aggregation's expressions at each place: fails for a typo, changes nothing. After dp_session_scope(). */
 struct dp_error *dp_session_aggs_check(struct dp_session *s) DP_MUST_CHECK;
+/* Says which keys are addresses of strings. After dp_session_aggs_check(). */
+void dp_session_aggs_note_keys(struct dp_session *s);
 /* Completes the probe's request, and plans the entry that it is paired with. An error refuses this probe. */
 struct dp_error *dp_session_aggs_request(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view, size_t i,
                                          struct dp_request *request) DP_MUST_CHECK;

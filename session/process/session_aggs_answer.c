@@ -152,6 +152,30 @@ static struct dp_error *make_text(struct dp_session *s, size_t i, const char *ke
 	return err;
 }
 
+/* Would it be recorded as text? */
+static bool points_to_text(struct dp_session *s, size_t i, const char *key)
+{
+	struct dp_fields fields = {0};
+	struct dp_error *err = dp_session_fields(s, i, key, &fields);
+	const bool is = !err && fields.n == 1 && fields.field[0].source == DP_SRC_STRING;
+	dp_error_destroy(err);
+	dp_fields_fini(&fields);
+	return is;
+}
+
+void dp_session_aggs_note_keys(struct dp_session *s)
+{
+	const struct dp_asked *a = &s->trace->asked;
+	size_t i = 0;
+	while (i < s->trace->nprobes && (s->place[i].refused || s->place[i].pending || s->trace->probe[i].reserved))
+		i++;
+	for (size_t k = 0; a->what && i < s->trace->nprobes && k < a->nkeys; k++)
+		if (a->key[k].kind == DP_KEY_VALUE && points_to_text(s, i, a->key[k].text))
+			dp_trace_log(s->trace, DP_LOG_INFO,
+			             "--by '%s' is a pointer and counts addresses: --by 'str(%s)' counts the texts",
+			             a->key[k].text, a->key[k].text);
+}
+
 static struct dp_error *make_keys(struct dp_session *s, size_t i, struct dp_agg *ret)
 {
 	const struct dp_asked *a = &s->trace->asked;

@@ -111,6 +111,8 @@ static struct dp_error *resolve_once(struct dp_run *run)
 {
 	DP_TRY(expand(run));
 	DP_TRY(dp_run_each(run, resolve_one));
+	if (run->nsessions)
+		dp_session_aggs_note_keys(run->session[0]);
 	dp_starts_log_absent(run);
 	return dp_starts_drop(run, false);
 }

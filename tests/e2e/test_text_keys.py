@@ -147,6 +147,13 @@ class Texts(WithProgram):
         self.assertEqual(got, truth(lambda i: plain(TEXTS[i % 15])))
         self.assertEqual(summary["lost"]["total"], 0)
 
+    def test_pointer_as_a_key_counts_addresses_and_says_so(self):
+        _, said = self.run_live("--function", "take", "--count", "--by", "r->name,i % 2,s")
+        self.assertIn("--by 'r->name' is a pointer and counts addresses: --by 'str(r->name)' counts the texts", said)
+        self.assertEqual(said.count("counts addresses"), 2, said)
+        _, said = self.run_live("--function", "take", "--count", "--by", "str(s),r,i")
+        self.assertNotIn("counts addresses", said)
+
     def test_by_system_calls_too(self):
         for args in (("--no-trap",), ("--tactic", "jump,trap")):
             with self.subTest(args):
