@@ -140,7 +140,8 @@ static struct dp_error *show_aggregations(struct viewer *v)
 	shown.sources = v->sources;
 	dp_aggs_print(v->options, &shown, v->file);
 	DP_TRY(flush(v->file));
-	return dp_aggs_flame(v->options, &shown, "hits");
+	return dp_aggs_flame(v->options, &shown,
+	                     &(struct dp_flame_about){.unit = "hits", .empty = "no event has a backtrace (-t backtrace)"});
 }
 
 /* ---- what was not shown ---------------------------------------------------------------------------------------------------- */

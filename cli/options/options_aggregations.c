@@ -234,7 +234,6 @@ static struct dp_error *check_tree(struct dp_options *o)
 	                    : trace->sink == DP_SINK_LTTNG             ? "events of LTTng"
 	                    : o->record || o->record_size || o->rotate ? "--record"
 	                    : o->format > DP_FORMAT_JSON               ? "-f ctf, perfetto or openmetrics"
-	                    : o->flame                                 ? "--flame"
 	                    : trace->asked.rate                        ? "--rate"
 	                                                               : NULL;
 	if (other)
@@ -249,8 +248,14 @@ static struct dp_error *check_tree(struct dp_options *o)
 			                "a tree of calls (--calls, --self) counts all calls and records no values: omit -t "
 			                "and --when");
 	}
-	if (trace->asked.self && trace->asked.folded)
-		return dp_error(DP_TAG_USAGE, "--folded has the paths of calls: omit --self");
+	bool svg;
+	if (trace->asked.self && (trace->asked.folded || o->flame))
+		return dp_error(DP_TAG_USAGE, "%s has the paths of calls: omit --self, and name the function with --calls",
+		                o->flame ? "--flame" : "--folded");
+	if (o->flame)
+		DP_TRY(dp_flame_kind(o->flame, &svg));
+	else if (o->title)
+		return dp_error(DP_TAG_USAGE, "--title is that of a flame graph: also give --flame FILE");
 	o->trace.sink = DP_SINK_RING;
 	o->no_record = true;
 	return NULL;

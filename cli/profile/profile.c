@@ -263,15 +263,32 @@ static struct dp_error *loop(struct profile *p)
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
 
+static struct dp_error *draw_flame(const struct profile *p, const struct dp_aggs_shown *shown)
+{
+	struct dp_buf program = {0};
+	for (size_t i = 0; i < p->n; i++)
+		dp_flame_process(&program, i, p->item[i].s.comm, p->item[i].s.pid);
+	const struct dp_flame_about about = {.program = dp_buf_str(&program),
+	                                     .what = p->o->off_cpu ? "time off the processor" : "samples of processor time",
+	                                     .unit = "samples",
+	                                     .empty = p->o->off_cpu ? "no wait ended while it was watched" : DP_PROFILE_IDLE};
+	struct dp_error *err = dp_aggs_flame(p->o, shown, &about);
+	dp_buf_fini(&program);
+	return err;
+}
+
 static struct dp_error *print_rows(const struct profile *p, double seconds, const struct dp_agg_row *row, size_t n)
 {
 	struct dp_aggs_shown shown = dp_asked_shown(&p->o->trace.asked);
 	shown.seconds = seconds;
 	shown.sources = p->out.sources;
+	shown.hits_title = p->o->off_cpu ? "waits" : "samples";
+	shown.sum_title = "time";
+	shown.nameless = true;
 	shown.row = row;
 	shown.n = n;
 	dp_aggs_print(p->o, &shown, p->out.file);
-	return dp_aggs_flame(p->o, &shown, "samples");
+	return draw_flame(p, &shown);
 }
 
 static struct dp_error *show_stacks(const struct profile *p, double seconds)

@@ -31,6 +31,9 @@ struct profile {
 	bool unread;  /* the reader of the output has gone */
 };
 
+/* Why there are no samples. */
+#define DP_PROFILE_IDLE "no sample was taken: it used hardly any processor time; --profile off-cpu shows where it waits"
+
 /* profile_report.c */
 uint64_t dp_profile_taken(const struct profile *p);
 void dp_profile_stats(const struct profile *p, struct dp_samples_stats *ret);

@@ -59,26 +59,31 @@ void dp_profile_report_json(const struct profile *p, const struct dp_sampler *sa
 	fprintf(p->out.file, "\"ended_by\":\"%s\"}\n", p->ended_by);
 }
 
-static void put_count(uint64_t n, const char *what)
-{
-	if (n)
-		fprintf(stderr, ", %llu %s", (unsigned long long)n, what);
-}
-
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
+}
+
+/* A line below the first. */
+static void put_count(uint64_t n, const char *what)
+{
+	if (n)
+		fprintf(stderr, "  %llu %s\n", (unsigned long long)n, what);
 }
 
 static void put_time(uint64_t n, uint64_t ns, const char *what, const char *more)
 {
 	char time[DP_DURATION_TEXT];
 	if (n)
-		fprintf(stderr, ", %s of it in %llu %s%s%s", dp_duration(ns, time), (unsigned long long)n, what, plural(n), more);
+		fprintf(stderr, "  %s of it in %llu %s%s%s\n", dp_duration(ns, time), (unsigned long long)n, what, plural(n),
+		        more);
 }
 
-static void add_times(struct dp_sampler *all, const struct dp_sampler *s)
+static void add(struct dp_sampler *all, const struct dp_sampler *s)
 {
+	all->cut += s->cut;
+	all->crowded += s->crowded;
+	all->stale += s->stale;
 	all->times.ns += s->times.ns;
 	all->times.preempted += s->times.preempted;
 	all->times.preempted_ns += s->times.preempted_ns;
@@ -95,49 +100,60 @@ static void add_times(struct dp_sampler *all, const struct dp_sampler *s)
 static void report_waits(const struct dp_sampler *all)
 {
 	char time[DP_DURATION_TEXT];
-	fprintf(stderr, ", %s off the processor", dp_duration(all->times.ns, time));
 	put_time(all->times.preempted, all->times.preempted_ns, "preemption", "");
 	put_time(all->times.bare, all->times.bare_ns, "wait", " without a stack (the rings were full)");
-	put_count(all->times.open, "not over at the end");
+	if (all->times.open)
+		fprintf(stderr, "  %llu wait%s not over at the end\n", (unsigned long long)all->times.open,
+		        plural(all->times.open));
 	if (all->missed.early)
-		fprintf(stderr, ", not counted: %s of %llu wait%s that had begun before", dp_duration(all->missed.early_ns, time),
+		fprintf(stderr, "  not in it: %s of %llu wait%s that had begun before\n", dp_duration(all->missed.early_ns, time),
 		        (unsigned long long)all->missed.early, plural(all->missed.early));
-	put_count(all->missed.broken, "left out (a record was lost)");
+	put_count(all->missed.broken, "waits left out (a record was lost)");
 	if (all->unseen)
 		fprintf(stderr,
-		        ", %zu thread%s waited or ran all the time and cannot be shown here (dynprobe snapshot shows all stacks)",
+		        "  %zu thread%s waited or ran all the time and cannot be shown here (dynprobe snapshot shows all "
+		        "stacks)\n",
 		        all->unseen, plural(all->unseen));
+}
+
+static void report_losses(const struct profile *p, const struct dp_sampler *all, const struct dp_samples_stats *s)
+{
+	const bool off = p->o->off_cpu;
+	put_count(s->lost, off ? "records of switches lost (the rings were full)" : "samples lost (the rings were full)");
+	put_count(s->throttled, "times throttled by the kernel");
+	put_count(s->foreign, "without a 64-bit context");
+	put_count(all->cut, off ? "stacks cut (more than 8 KiB, a page of it that was not in memory, or more than 126 frames)"
+	                        : "stacks cut (more than 32 KiB, a page of it that was not in memory, or more than 126 frames)");
+	put_count(all->crowded, "not counted (too many different stacks)");
+	put_count(all->stale, "of code mapped since the last look (names may be outdated)");
 }
 
 void dp_profile_report(const struct profile *p, double seconds)
 {
+	char time[DP_DURATION_TEXT];
 	struct dp_samples_stats s;
 	struct dp_sampler all = {0};
+	const uint64_t taken = dp_profile_taken(p);
 	uint64_t unnamed = 0;
 	dp_profile_stats(p, &s);
 	for (size_t i = 0; i < p->n; i++) {
-		all.cut += p->item[i].s.cut;
-		all.crowded += p->item[i].s.crowded;
-		all.stale += p->item[i].s.stale;
 		unnamed += dp_sampler_unnamed(&p->item[i].s);
-		add_times(&all, &p->item[i].s);
+		add(&all, &p->item[i].s);
 	}
-	fprintf(stderr, "dynprobe: %llu %s", (unsigned long long)dp_profile_taken(p), p->o->off_cpu ? "waits" : "samples");
+	fprintf(stderr, "dynprobe: %llu %s%s", (unsigned long long)taken, p->o->off_cpu ? "wait" : "sample", plural(taken));
 	if (p->n > 1)
 		fprintf(stderr, " of %zu processes", p->n);
 	fprintf(stderr, " in %.3f s", seconds);
 	if (p->o->off_cpu)
+		fprintf(stderr, ", %s off the processor", dp_duration(all.times.ns, time));
+	fprintf(stderr, "; %s\n", p->ended_by);
+	if (p->o->off_cpu)
 		report_waits(&all);
-	put_count(s.lost, p->o->off_cpu ? "records of switches lost (the rings were full)" : "lost (the rings were full)");
-	put_count(s.throttled, "times throttled by the kernel");
-	put_count(s.foreign, "without a 64-bit context");
-	put_count(all.cut,
-	          p->o->off_cpu
-	                  ? "stacks cut (more than 8 KiB, a page of it that was not in memory, or more than 126 frames)"
-	                  : "cut (more than 32 KiB of stack, a page of it that was not in memory, or more than 126 frames)");
-	put_count(all.crowded, "not counted (too many different stacks)");
-	put_count(all.stale, "of code mapped since the last look (names may be outdated)");
+	report_losses(p, &all, &s);
 	put_count(unnamed, "without names (their code was gone)");
 	put_count(s.children, "child processes not sampled");
-	fprintf(stderr, "; %s%s\n", p->ended_by, s.user_only ? "; without time in the kernel (kernel.perf_event_paranoid)" : "");
+	if (s.user_only)
+		fprintf(stderr, "  without time in the kernel (kernel.perf_event_paranoid)\n");
+	if (!taken && !p->o->off_cpu && !p->o->flame) /* of a flame graph it is said beside it */
+		fprintf(stderr, "  " DP_PROFILE_IDLE "\n");
 }

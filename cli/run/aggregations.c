@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/aggregations.h"
 
+#include "cli/terminal/table.h"
 #include "session/run/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,98 +15,40 @@
 
 /* ---- flame graphs ---------------------------------------------------------------------------------------------------------- */
 
-static void put_targets(struct dp_buf *b, const struct dp_options *o)
-{
-	const struct dp_trace_spec *t = &o->trace;
-	for (size_t i = 0; i < t->npids && i < 3; i++)
-		dp_buf_printf(b, "%s%d", i ? ", " : " in process ", t->pid[i]);
-	if (t->npids > 3)
-		dp_buf_printf(b, " and %zu others", t->npids - 3);
-	for (size_t i = 0; t->command && t->command[i] && i < 4; i++)
-		dp_buf_printf(b, "%s%.60s", i ? " " : " in ", t->command[i]);
-	for (size_t i = 0; i < o->nnames && !t->npids && !t->command; i++)
-		dp_buf_printf(b, "%s%s", i ? ", " : " in ", o->name[i]);
-}
-
-/* "sum of arg0 at malloc, in process 4242" */
-static void put_title(struct dp_buf *b, const struct dp_options *o, const char *unit)
-{
-	const struct dp_asked *a = &o->trace.asked;
-	if (a->what & DP_AGG_SUM)
-		dp_buf_printf(b, "sum of %s", a->part[0].value);
-	else
-		dp_buf_printf(b, "%s", unit);
-	for (size_t i = 0; i < o->trace.nprobes && i < 3; i++)
-		dp_buf_printf(b, "%s%s", i ? ", " : " at ", o->trace.probe[i].spec.text);
-	if (o->trace.nprobes > 3)
-		dp_buf_printf(b, ", ...");
-	put_targets(b, o);
-}
-
-struct dp_error *dp_flame_place(const struct dp_options *options)
-{
-	FILE *to = options->flame ? fopen(options->flame, "ae") : NULL;
-	if (options->flame && !to)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
-	if (to)
-		fclose(to);
-	return NULL;
-}
-
-struct dp_error *dp_flame_save(const struct dp_options *options, struct dp_flame *f, const struct dp_flame_shown *shown)
-{
-	struct dp_flame_shown as = *shown;
-	struct dp_flame_stats stats;
-	DP_TRY(dp_flame_kind(options->flame, &as.svg));
-	FILE *to = fopen(options->flame, "we");
-	if (!to)
-		return dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
-	struct dp_error *err = dp_flame_write(f, &as, to);
-	if (fclose(to) && !err)
-		err = dp_error_sys(DP_TAG_OUTPUT, "cannot write the flame graph %s", options->flame);
-	dp_flame_stats(f, &stats);
-	if (err || options->quiet)
-		return err;
-	fprintf(stderr, "dynprobe: flame graph of %llu stacks: %s\n", (unsigned long long)stats.stacks, options->flame);
-	if (stats.skipped)
-		fprintf(stderr, "dynprobe: %llu lines or stacks without a weight are left out of it\n",
-		        (unsigned long long)stats.skipped);
-	return NULL;
-}
-
 /* The folded lines are what other tools get: both pictures are the same. */
-static struct dp_error *take_rows(struct dp_flame *f, const struct dp_aggs_shown *shown)
+struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp_aggs_shown *shown,
+                               const struct dp_flame_about *about)
 {
+	struct dp_flame_about as = *about;
 	dp_auto_free char *text = NULL;
 	size_t n = 0;
+	if (!options->flame)
+		return NULL;
+	if (shown->part[0].what & DP_AGG_SUM)
+		as.unit = dp_agg_is_ns(&shown->part[0]) ? "ns" : "in all";
 	FILE *lines = open_memstream(&text, &n);
 	if (!lines)
 		return dp_error_nomem();
 	dp_aggs_folded(shown, lines);
-	if (fclose(lines))
-		return dp_error_nomem();
-	for (const char *at = text, *end; (end = memchr(at, '\n', (size_t)(text + n - at))); at = end + 1)
-		dp_flame_line(f, at, (size_t)(end - at));
-	return NULL;
+	return fclose(lines) ? dp_error_nomem() : dp_flame_folded(options, text, n, &as);
 }
 
-struct dp_error *dp_aggs_flame(const struct dp_options *options, const struct dp_aggs_shown *shown, const char *unit)
+/* The processes of the run; those that have ended and are forgotten are not among them. */
+void dp_trace_program(const struct dp_trace *t, struct dp_buf *b)
 {
-	struct dp_flame *f = NULL;
-	struct dp_buf title = {0};
-	if (!options->flame)
-		return NULL;
-	if (shown->part[0].what & DP_AGG_SUM)
-		unit = dp_agg_is_ns(&shown->part[0]) ? "ns" : "in all";
-	put_title(&title, options, unit);
-	struct dp_error *err = dp_flame_create(&f);
-	if (!err)
-		err = take_rows(f, shown);
-	if (!err)
-		err = dp_flame_save(options, f,
-		                    &(struct dp_flame_shown){options->title ? options->title : dp_buf_str(&title), unit, false});
-	dp_flame_destroy(f);
-	dp_buf_fini(&title);
+	for (size_t i = 0; i < t->run.nsessions; i++)
+		dp_flame_process(b, i, dp_target_comm(t->run.session[i]->target), dp_target_pid(t->run.session[i]->target));
+}
+
+static struct dp_error *draw_flame(const struct dp_trace *t, const struct dp_aggs_shown *shown)
+{
+	struct dp_buf program = {0};
+	dp_trace_program(t, &program);
+	struct dp_error *err = dp_aggs_flame(t->options, shown,
+	                                     &(struct dp_flame_about){.program = program.len ? dp_buf_str(&program) : NULL,
+	                                                              .unit = "hits",
+	                                                              .empty = "no hit came with a stack"});
+	dp_buf_fini(&program);
 	return err;
 }
 
@@ -175,31 +117,8 @@ void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown 
 		dp_aggs_text(shown, to);
 }
 
-/* Is a table drawn again in its place? Not beside a command, which writes to the same terminal. */
-static bool is_redrawn(const struct dp_options *o)
-{
-	const char *term = getenv("TERM");
-	return o->format == DP_FORMAT_TEXT && !o->quiet && !o->output && !o->trace.command && !o->trace.asked.folded &&
-	       isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
-}
-
-static struct winsize size_of(int fd)
-{
-	struct winsize w = {0};
-	if (ioctl(fd, TIOCGWINSZ, &w))
-		w = (struct winsize){0};
-	return w;
-}
-
-/* Its width, if that is a terminal's. */
-static unsigned width_of(const struct dp_options *o)
-{
-	return o->output ? 0 : size_of(o->trace.command ? STDERR_FILENO : STDOUT_FILENO).ws_col;
-}
-
 static void draw(struct dp_trace *t, const struct dp_aggs_shown *shown)
 {
-	const struct winsize w = size_of(STDOUT_FILENO);
 	dp_auto_free char *text = NULL;
 	size_t n;
 	FILE *to = open_memstream(&text, &n);
@@ -207,14 +126,14 @@ static void draw(struct dp_trace *t, const struct dp_aggs_shown *shown)
 		return;
 	dp_aggs_text(shown, to);
 	if (!fclose(to))
-		dp_redraw(&t->out.drawn, w.ws_col ? w.ws_col : 80, w.ws_row ? w.ws_row : 24, text, t->out.file);
+		dp_table_draw(&t->out.drawn, text, t->out.file);
 	fflush(t->out.file);
 }
 
 void dp_aggs_begin(struct dp_trace *t)
 {
 	struct dp_asked *a = &t->spec.asked;
-	if (a->what && a->top && !a->interval_ns && is_redrawn(t->options))
+	if ((a->what || a->tree) && a->top && !a->interval_ns && dp_table_is_redrawn(t->options))
 		a->interval_ns = TOP_NS;
 }
 
@@ -224,16 +143,16 @@ static struct dp_error *show(struct dp_trace *t, bool delta)
 	if (!dp_rows_shown(&t->run, delta, &shown))
 		return NULL;
 	shown.sources = t->out.sources;
-	shown.width = width_of(t->options);
-	if (delta && is_redrawn(t->options)) {
-		shown.rate = true;
+	shown.width = dp_table_width(t->options);
+	shown.rate |= t->spec.asked.interval_ns && dp_table_is_redrawn(t->options); /* also of the last one, which stays */
+	if (delta && dp_table_is_redrawn(t->options)) {
 		draw(t, &shown);
 		return NULL;
 	}
 	dp_redraw_clear(&t->out.drawn, t->out.file);
 	dp_aggs_print(t->options, &shown, t->out.file);
 	fflush(t->out.file);
-	return delta ? NULL : dp_aggs_flame(t->options, &shown, "hits");
+	return delta ? NULL : draw_flame(t, &shown);
 }
 
 /* The run goes on; the file's reader has the last values. */

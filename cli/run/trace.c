@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/trace.h"
 
+#include "base/cleanup.h"
 #include "cli/run/aggregations.h"
 #include "cli/run/progress.h"
 #include "cli/run/signals.h"
@@ -118,7 +119,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 	DP_TRY(dp_aggs_place(t->options));
 	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
-	DP_TRY(dp_calls_open(t->options, t->run.trace, t->out.file, &t->tree));
+	DP_TRY(dp_calls_open(t->options, t->run.trace, t->out.file, &t->out.drawn, &t->tree));
 	dp_trace_calls_batches(t);
 	say_where(t);
 	say_which(t);
@@ -152,6 +153,34 @@ static struct dp_error *leave(struct dp_trace *t)
 	return err;
 }
 
+double dp_trace_seconds(const struct dp_trace *t)
+{
+	const uint64_t now = t->run.clear_ns ? t->run.clear_ns : dp_now_ns();
+	return t->run.armed_ns ? (double)(now - t->run.armed_ns) / 1e9 : 0;
+}
+
+/* --calls */
+static struct dp_error *draw_calls(struct dp_trace *t)
+{
+	struct dp_buf what = {0}, program = {0};
+	dp_auto_free char *text = NULL;
+	size_t n = 0;
+	FILE *lines = t->tree && t->options->flame ? open_memstream(&text, &n) : NULL;
+	if (!lines)
+		return t->tree && t->options->flame ? dp_error_nomem() : NULL;
+	dp_calls_folded(t->tree, lines);
+	dp_calls_title(t->tree, &what);
+	dp_trace_program(t, &program);
+	const struct dp_flame_about about = {.program = dp_buf_str(&program),
+	                                     .what = dp_buf_str(&what),
+	                                     .unit = "ns",
+	                                     .empty = "no call returned while it was probed"};
+	struct dp_error *err = fclose(lines) ? dp_error_nomem() : dp_flame_folded(t->options, text, n, &about);
+	dp_buf_fini(&what);
+	dp_buf_fini(&program);
+	return err;
+}
+
 static struct dp_error *finish(struct dp_trace *t)
 {
 	struct dp_error *err = leave(t);
@@ -161,7 +190,9 @@ static struct dp_error *finish(struct dp_trace *t)
 		ended = dp_lttng_end(&t->run);
 	struct dp_error *drawn = dp_aggs_final(t);
 	dp_calls_lost(t->tree, dp_run_lost(&t->run));
-	dp_calls_final(t->tree);
+	dp_calls_final(t->tree, dp_trace_seconds(t));
+	if (!drawn)
+		drawn = draw_calls(t);
 	dp_report_summary(t);
 	dp_report_snapshots(t);
 	if (!err)

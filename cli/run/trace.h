@@ -27,6 +27,8 @@ int dp_trace(const struct dp_options *options);
  * leaves no room for a second jump; then changes and prints nothing.
  */
 int dp_trace_superseding(const struct dp_options *options, const char *name, bool *blocked);
+/* Since the probes are there, to their removal. */
+double dp_trace_seconds(const struct dp_trace *t);
 /* trace_calls.c: what the engine reports and asks. */
 void dp_trace_calls_init(struct dp_trace *t);
 /* Once the outputs are open: whether they take batches. */

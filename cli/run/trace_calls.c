@@ -71,7 +71,7 @@ static void on_round(uint64_t ns, void *data)
 	struct dp_trace *t = data;
 	dp_outputs_round(&t->out, ns);
 	dp_aggs_round(t);
-	dp_calls_round(t->tree);
+	dp_calls_round(t->tree, dp_trace_seconds(t));
 }
 
 static bool on_interrupted(bool leaving, void *data)

@@ -84,15 +84,17 @@ enum dp_aggs_rank { DP_RANK_HITS, DP_RANK_SUM, DP_RANK_AVERAGE, DP_RANK_MIN, DP_
 struct dp_aggs_shown {
 	const struct dp_agg_part *part; /* rows are sorted by the first */
 	size_t nparts;
-	const char *by; /* as typed, or NULL */
+	const char *by;                     /* as typed, or NULL */
+	const char *hits_title, *sum_title; /* heads of these columns; NULL: hits, sum */
+	bool nameless;                      /* the rows are of one thing: their keys are enough */
 	const struct dp_key_asked *key;
 	size_t nkeys;
-	bool pids;                    /* rows of several processes */
-	bool delta;                   /* only what came since the last report */
-	bool rate;                    /* also what came per second */
-	size_t top;                   /* rows to show; 0: all */
-	unsigned width;               /* columns of the terminal; 0: no terminal */
-	double seconds;               /* length of the period */
+	bool pids;                       /* rows of several processes */
+	bool delta;                      /* only what came since the last report */
+	bool rate;                       /* also what came per second */
+	size_t top;                      /* rows to show; 0: all */
+	unsigned width;                  /* columns of the terminal; 0: no terminal */
+	double seconds;                  /* length of the period */
 	struct dp_source_lines *sources; /* where source lines of frames are asked for, or NULL */
 	const struct dp_agg_row *row;    /* greatest first */
 	size_t n;

@@ -49,35 +49,37 @@ void dp_aggs_put_frames(struct dp_buf *b, const struct dp_aggs_shown *a, const s
 	}
 }
 
-static void put_word(struct dp_buf *b, const char *word)
+/* Frames are lines of their own. */
+static void put_key(struct dp_buf *b, const struct dp_key_shown *k)
 {
-	dp_put_str(b, "  ");
-	dp_put_visible(b, word, strlen(word), 0);
+	if (k->word)
+		dp_put_visible(b, k->word, strlen(k->word), 0);
+	else if (!k->stack)
+		dp_buf_printf(b, "%" PRId64, k->number);
 }
 
-static void put_keys(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+static void put_probe(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
-	for (size_t i = 0; i < a->nkeys; i++) {
-		const struct dp_key_shown *k = &row->keys[i];
-		if (k->word)
-			put_word(b, k->word);
-		else if (!k->stack)
-			dp_buf_printf(b, "  %" PRId64, k->number);
-	}
+	const char *name = row->title ? row->title : row->name;
+	if (!a->nameless)
+		dp_put_visible(b, name, strlen(name), 0);
+	if (a->pids)
+		dp_buf_printf(b, " (%d)", row->pid);
 }
 
 void dp_aggs_put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
-	const char *name = row->title ? row->title : row->name;
-	dp_put_visible(b, name, strlen(name), 0);
-	if (a->pids)
-		dp_buf_printf(b, " (%d)", row->pid);
-	if (row->keys)
-		put_keys(b, a, row);
-	else if (row->keyed && row->word)
-		put_word(b, row->word);
-	else if (row->keyed && !dp_agg_is_stack(row))
-		dp_buf_printf(b, "  %" PRId64, (int64_t)row->key);
+	const struct dp_key_shown lone = {.number = (int64_t)row->key, .word = row->word};
+	const char *between = a->nameless ? "" : "  ";
+	put_probe(b, a, row);
+	for (size_t i = 0; row->keys && i < a->nkeys; i++) {
+		dp_put_str(b, row->keys[i].stack ? "" : between);
+		put_key(b, &row->keys[i]);
+	}
+	if (row->keys || !row->keyed || (!row->word && dp_agg_is_stack(row)))
+		return;
+	dp_put_str(b, between);
+	put_key(b, &lone);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------- */
@@ -95,6 +97,7 @@ struct table {
 	const struct dp_aggs_shown *a;
 	struct column column[COLUMNS_MOST];
 	size_t n;
+	unsigned name_width, key_width[DP_KEYS_MOST]; /* of several keys, which are columns; a key of frames has no width */
 };
 
 /* Of several aggregations, each column names its value. */
@@ -108,6 +111,10 @@ static void add_column(struct table *t, enum kind kind, size_t part, unsigned pe
 	*c = (struct column){.kind = kind, .part = part, .percent = percent};
 	if (kind == PERCENTILE)
 		snprintf(name, sizeof(name), "~p%u", percent);
+	else if (kind == HITS && t->a->hits_title)
+		snprintf(name, sizeof(name), "%s", t->a->hits_title);
+	else if (kind == SUM && t->a->sum_title)
+		snprintf(name, sizeof(name), "%s", t->a->sum_title);
 	else
 		snprintf(name, sizeof(name), "%s", word[kind]);
 	if (t->a->nparts > 1 && kind != HITS && kind != RATE)
@@ -136,10 +143,90 @@ static void add_part(struct table *t, size_t i)
 		add_column(t, MAX, i, 0);
 }
 
+/* ---- several keys: a column for each --------------------------------------------------------------------------------------- */
+
+/* Columns of a terminal; no text here has characters without a width. */
+static unsigned columns_of(const struct dp_buf *b)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < b->len; i++)
+		n += (b->data[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* Above the probes' names. */
+static void put_name_head(struct dp_buf *b, const struct dp_aggs_shown *a)
+{
+	const char *value = a->nparts == 1 ? a->part[0].value : NULL;
+	dp_put_str(b, value ? "of " : "probe");
+	if (value)
+		dp_put_visible(b, value, strlen(value), 0);
+}
+
+/* The text in column `key`, or that of the names (-1), of a row; NULL: of the head. */
+static void put_field(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, int key)
+{
+	if (key < 0 && row)
+		put_probe(b, a, row);
+	else if (key < 0)
+		put_name_head(b, a);
+	else if (row && row->keys)
+		put_key(b, &row->keys[key]);
+	else if (!row)
+		dp_put_visible(b, a->key[key].text, strlen(a->key[key].text), 0);
+}
+
+static void put_fields(struct dp_buf *b, const struct table *t, const struct dp_agg_row *row)
+{
+	unsigned gap = 0;
+	for (int i = -1; i < (int)t->a->nkeys; i++) {
+		struct dp_buf field = {0};
+		const unsigned width = i < 0 ? t->name_width : t->key_width[i];
+		if (!width)
+			continue;
+		put_field(&field, t->a, row, i);
+		for (; gap; gap--)
+			dp_put_str(b, " ");
+		dp_buf_put(b, field.data, field.len);
+		const unsigned used = columns_of(&field);
+		gap = 2 + (width > used ? width - used : 0);
+		b->failed |= field.failed;
+		dp_buf_fini(&field);
+	}
+}
+
+static bool has_key_columns(const struct dp_aggs_shown *a)
+{
+	return a->nkeys > 1 && !a->nameless;
+}
+
+static void measure_field(const struct table *t, const struct dp_agg_row *row, int key, unsigned *width)
+{
+	struct dp_buf field = {0};
+	put_field(&field, t->a, row, key);
+	const unsigned used = columns_of(&field);
+	*width = used > *width ? used : *width;
+	dp_buf_fini(&field);
+}
+
+static void measure(struct table *t)
+{
+	const struct dp_aggs_shown *a = t->a;
+	for (int key = -1; has_key_columns(a) && key < (int)a->nkeys; key++) {
+		unsigned *width = key < 0 ? &t->name_width : &t->key_width[key];
+		if (key >= 0 && a->key[key].kind == DP_KEY_STACK)
+			continue;
+		measure_field(t, NULL, key, width);
+		for (size_t i = 0; i < a->n && (!a->top || i < a->top); i++)
+			if (a->row[i].hits)
+				measure_field(t, &a->row[i], key, width);
+	}
+}
+
 static void make_table(struct table *t, const struct dp_aggs_shown *a)
 {
-	t->a = a;
-	t->n = 0;
+	*t = (struct table){.a = a};
+	measure(t);
 	add_column(t, HITS, 0, 0);
 	if (a->rate)
 		add_column(t, RATE, 0, 0);
@@ -196,18 +283,18 @@ static void put_cell(struct dp_buf *b, const struct table *t, const struct colum
 static void put_head(struct dp_buf *b, const struct table *t)
 {
 	const struct dp_aggs_shown *a = t->a;
-	const char *value = a->nparts == 1 ? a->part[0].value : NULL;
 	for (size_t i = 0; i < t->n; i++) {
 		for (int k = (int)strlen(t->column[i].title); k < CELL; k++)
 			dp_put_str(b, " ");
 		dp_put_visible(b, t->column[i].title, strlen(t->column[i].title), 0);
 		dp_put_str(b, " ");
 	}
-	dp_put_str(b, value ? "of " : "probe");
-	if (value)
-		dp_put_visible(b, value, strlen(value), 0);
-	if (a->by) {
-		dp_put_str(b, ", by ");
+	if (has_key_columns(a))
+		put_fields(b, t, NULL);
+	else if (!a->nameless)
+		put_name_head(b, a);
+	if (a->by && !has_key_columns(a)) {
+		dp_put_str(b, a->nameless ? "by " : ", by ");
 		dp_put_visible(b, a->by, strlen(a->by), 0);
 	}
 	dp_put_str(b, "\n");
@@ -217,7 +304,12 @@ static void put_row(struct dp_buf *b, const struct table *t, const struct dp_agg
 {
 	for (size_t i = 0; i < t->n; i++)
 		put_cell(b, t, &t->column[i], row);
-	dp_aggs_put_name(b, t->a, row);
+	if (has_key_columns(t->a))
+		put_fields(b, t, row);
+	else
+		dp_aggs_put_name(b, t->a, row);
+	while (b->len && b->data[b->len - 1] == ' ') /* frames that have no name above them */
+		b->len--;
 	dp_put_str(b, "\n");
 	dp_aggs_put_frames(b, t->a, row);
 }

@@ -30,16 +30,19 @@ struct dp_call_tree {
 	struct dp_call_node *node;
 	size_t n, capacity;
 	struct thread *thread;
+	uint64_t *strays; /* of each function */
 	struct dp_call_counts counts;
 };
 
 struct dp_error *dp_call_tree_create(const struct dp_call_function *function, size_t n, struct dp_call_tree **ret)
 {
 	struct dp_call_tree *t = calloc(1, sizeof(*t));
-	if (t)
+	if (t) {
 		t->node = calloc(64, sizeof(*t->node));
-	if (!t || !t->node) {
-		free(t);
+		t->strays = calloc(n + 1, sizeof(*t->strays));
+	}
+	if (!t || !t->node || !t->strays) {
+		dp_call_tree_destroy(t);
 		return dp_error_nomem();
 	}
 	t->function = function;
@@ -62,6 +65,7 @@ struct dp_call_tree *dp_call_tree_destroy(struct dp_call_tree *t)
 		free(th);
 	}
 	free(t->node);
+	free(t->strays);
 	free(t);
 	return NULL;
 }
@@ -142,8 +146,10 @@ static void end_left(struct dp_call_tree *t, struct thread *th, uint64_t sp, uin
 static void enter(struct dp_call_tree *t, struct thread *th, const struct dp_call_step *s)
 {
 	end_left(t, th, s->sp, s->ns);
-	if (!th->n && !t->function[s->function].root)
+	if (!th->n && !t->function[s->function].root) {
+		t->strays[s->function]++;
 		return;
+	}
 	if (th->n == th->capacity) {
 		const size_t capacity = th->capacity ? 2 * th->capacity : 32;
 		struct frame *grown = reallocarray(th->frame, capacity, sizeof(*grown));
@@ -200,6 +206,11 @@ void dp_call_tree_counts(const struct dp_call_tree *t, struct dp_call_counts *re
 	*ret = t->counts;
 	for (const struct thread *th = t->thread; th; th = th->hh.next)
 		ret->open += th->n;
+}
+
+uint64_t dp_call_tree_strays(const struct dp_call_tree *t, size_t function)
+{
+	return function < t->nfunctions ? t->strays[function] : 0;
 }
 
 size_t dp_call_tree_nodes(const struct dp_call_tree *t, const struct dp_call_node **ret, const struct dp_call_function **function,

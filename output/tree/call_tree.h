@@ -41,9 +41,18 @@ struct dp_call_counts {
 };
 void dp_call_tree_counts(const struct dp_call_tree *t, struct dp_call_counts *ret);
 
-/* call_tree_shown.c. `by_function`: a row for each function, by its own time, instead of the tree; `top` rows, 0: all. */
-void dp_call_tree_text(const struct dp_call_tree *t, bool by_function, size_t top, FILE *to);
-void dp_call_tree_json(const struct dp_call_tree *t, bool by_function, FILE *to);
+/* Entries of a function below no root: of a call that was in progress when the probes were placed, or of none. */
+uint64_t dp_call_tree_strays(const struct dp_call_tree *t, size_t function);
+
+/* call_tree_shown.c */
+struct dp_call_tree_how {
+	bool by_function; /* a row for each function, by its own time, instead of the tree */
+	size_t top;       /* rows of such; 0: all */
+	bool final;       /* the run has ended */
+	double seconds;   /* since its begin */
+};
+void dp_call_tree_text(const struct dp_call_tree *t, const struct dp_call_tree_how *how, FILE *to);
+void dp_call_tree_json(const struct dp_call_tree *t, const struct dp_call_tree_how *how, FILE *to);
 /* f;g;h NS: own times, for flame graphs. */
 void dp_call_tree_folded(const struct dp_call_tree *t, FILE *to);
 

@@ -12,6 +12,7 @@ struct shown {
 	const struct dp_call_node *node;
 	size_t n, nfunctions;
 	const struct dp_call_function *function;
+	const struct dp_call_tree_how *how;
 	struct dp_buf b;
 };
 
@@ -138,19 +139,20 @@ static struct row *functions_of(const struct shown *s, size_t *n)
 	return row;
 }
 
-void dp_call_tree_text(const struct dp_call_tree *t, bool by_function, size_t top, FILE *to)
+void dp_call_tree_text(const struct dp_call_tree *t, const struct dp_call_tree_how *how, FILE *to)
 {
 	struct shown s = begin(t);
 	size_t n = 0;
-	dp_auto_free struct row *row = by_function ? functions_of(&s, &n) : NULL;
+	dp_auto_free struct row *row = how->by_function ? functions_of(&s, &n) : NULL;
+	dp_buf_printf(&s.b, "in %.3f s\n", how->seconds);
 	dp_put_str(&s.b, "      total       self      calls  function\n");
-	for (size_t i = 0; i < n && (!top || i < top); i++) {
+	for (size_t i = 0; i < n && (!how->top || i < how->top); i++) {
 		const char *name = name_of(&s, row[i].function);
 		put_row(&s, row[i].total, row[i].self, row[i].calls);
 		dp_put_visible(&s.b, name, strlen(name), 0);
 		dp_put_str(&s.b, "\n");
 	}
-	if (!by_function)
+	if (!how->by_function)
 		walk(&s, 0, 0, text_node);
 	end(&s, to);
 }
@@ -175,27 +177,37 @@ static void put_times(struct shown *s, uint64_t calls, uint64_t total, uint64_t 
 	dp_buf_printf(&s->b, ",\"calls\":%" PRIu64 ",\"total_ns\":%" PRIu64 ",\"self_ns\":%" PRIu64 "}\n", calls, total, self);
 }
 
+static void put_begin(struct shown *s)
+{
+	dp_buf_printf(&s->b, "{\"type\":\"calls\",\"final\":%s,\"seconds\":", s->how->final ? "true" : "false");
+	dp_put_double(&s->b, s->how->seconds, 8);
+	dp_put_str(&s->b, ",");
+}
+
 static void json_node(struct shown *s, uint32_t node, unsigned depth)
 {
 	const struct dp_call_node *x = &s->node[node];
 	(void)depth;
-	dp_put_str(&s->b, "{\"type\":\"calls\",\"path\":[");
+	put_begin(s);
+	dp_put_str(&s->b, "\"path\":[");
 	put_path(s, node, ",", true);
 	dp_put_str(&s->b, "]");
 	put_times(s, x->calls, x->total, self_of(x->total, x->below));
 }
 
-void dp_call_tree_json(const struct dp_call_tree *t, bool by_function, FILE *to)
+void dp_call_tree_json(const struct dp_call_tree *t, const struct dp_call_tree_how *how, FILE *to)
 {
 	struct shown s = begin(t);
 	size_t n = 0;
-	dp_auto_free struct row *row = by_function ? functions_of(&s, &n) : NULL;
+	dp_auto_free struct row *row = how->by_function ? functions_of(&s, &n) : NULL;
+	s.how = how;
 	for (size_t i = 0; i < n; i++) {
-		dp_put_str(&s.b, "{\"type\":\"calls\",\"function\":");
+		put_begin(&s);
+		dp_put_str(&s.b, "\"function\":");
 		dp_put_json_str(&s.b, name_of(&s, row[i].function));
 		put_times(&s, row[i].calls, row[i].total, row[i].self);
 	}
-	if (!by_function)
+	if (!how->by_function)
 		walk(&s, 0, 0, json_node);
 	end(&s, to);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trace_spec.h"
-#include "session/expand/expand_internal.h"
-#include "session/code/function_points.h"
 #include "probes/point/select/more.h"
+#include "session/code/function_points.h"
+#include "session/expand/expand_internal.h"
+#include "session/trace_spec.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -190,8 +190,9 @@ static struct dp_error *name_pattern(struct dp_expander *x, const char *given, s
 	return NULL;
 }
 
-#define RESERVE 64u /* probes for the lines, markers or returns of a library that is loaded later; unused ones have a name only  \
-	             */
+#define RESERVE                                                                                                                  \
+	64u /* probes for the lines, markers or returns of a library that is loaded later; unused ones have a name only          \
+	     */
 
 /* Not patterns of functions: they may stand for any number of probes. */
 static bool can_wait(const struct dp_expander *x, size_t from, const struct dp_error *err)
@@ -304,7 +305,10 @@ static void log_matches(const struct dp_expander *x)
 {
 	if (x->notes > NOTES)
 		dp_trace_log(x->from, DP_LOG_INFO, "the same for %zu more functions", x->notes - NOTES);
-	if (x->out.matched)
+	if (x->functions)
+		dp_trace_log(x->from, DP_LOG_INFO, "measuring %zu function%s, with %zu probes at their entries and returns",
+		             x->functions, x->functions == 1 ? "" : "s", x->out.trace.nprobes);
+	else if (x->out.matched)
 		dp_trace_log(x->from, DP_LOG_INFO, "matched %zu probe%s", x->out.matched, x->out.matched == 1 ? "" : "s");
 }
 

@@ -84,15 +84,22 @@ function onKey(e) {
 /* ---- begin ---- */
 let factsText = "";
 function button(id, text, press) { const b = make("button", "", text); b.type = "button"; b.id = id; b.onclick = press; return b; }
+/* "server (pid 4242): handle_request, parse": a process has the name of its main thread, or of the first that has events. */
+function titleOf() {
+	const names = new Map(), some = (list, most) => list.slice(0, most).join(", ") + (list.length > most ? ", \u2026" : "");
+	for (const [pid, tid, comm] of trace.threads) if (!names.has(pid) || tid === pid) names.set(pid, comm);
+	const programs = [...names].map(([pid, comm]) => `${comm} (pid ${pid})`.trim());
+	return clean(programs.length ? `${programs.length > 3 ? some([...new Set(names.values())], 3) + ` (${programs.length} processes)` : programs.join(", ")}: ${some(trace.probes, 3)}` : trace.title);
+}
 (async () => {
 	if (typeof DecompressionStream === "undefined") { el("title").textContent = "This page needs a browser from 2023 or later (DecompressionStream)."; return; }
 	readColors();
 	await loadEvents((part) => { el("title").textContent = `Unpacking\u2026 ${Math.round(100 * part)}%`; });
 	trace.pids = new Set(trace.threads.map((t) => t[0])).size;
-	el("title").textContent = clean(trace.title);
-	document.title = clean("dynprobe: " + trace.title);
+	el("title").textContent = titleOf();
+	document.title = "dynprobe: " + titleOf();
 	const count = (n, what) => `${n.toLocaleString("en-US")} ${what}${n === 1 ? "" : "s"}`;
-	factsText = trace.n ? [count(trace.n, "event"), "of " + count(trace.probes.length, "probe"), "in " + count(trace.threads.length, "thread"), trace.pids > 1 ? "of " + count(trace.pids, "process").replace("processs", "processes") : "", span(trace.time[trace.n - 1]), "from " + clock(0)].filter(Boolean).join(" \u00b7 ") : "no events";
+	factsText = trace.n ? [count(trace.n, "event"), "of " + count(trace.probes.length, "probe"), "in " + count(trace.threads.length, "thread"), trace.pids > 1 ? "of " + count(trace.pids, "process").replace("processs", "processes") : "", span(trace.time[trace.n - 1]), "from " + clock(0), clean(trace.title)].filter(Boolean).join(" \u00b7 ") : "no events";
 	el("facts").textContent = factsText;
 	el("zooms").append(button("every", "All events", () => only(shown.probe)), button("less", "\u2212", () => zoom(2)), button("more", "+", () => zoom(0.5)), button("all", "Whole time", showAll));
 	el("less").setAttribute("aria-label", "Zoom out");

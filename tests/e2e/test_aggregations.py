@@ -302,9 +302,9 @@ class Keys(unittest.TestCase):
 
     def test_table(self):
         done = run("--function", "work", "--count", "--by", "size / 100,caller", "--", *callers(40)).stderr
-        self.assertRegex(done, r"(?m)^ +hits probe, by size / 100,caller$")
-        self.assertRegex(done, r"(?m)^ +40 work  0  first$")
-        self.assertRegex(done, r"(?m)^ +20 work  2  second$")
+        self.assertRegex(done, r"(?m)^ +hits probe  size / 100  caller$")
+        self.assertRegex(done, r"(?m)^ +40 work   0           first$")
+        self.assertRegex(done, r"(?m)^ +20 work   2           second$")
 
 
 class Several(unittest.TestCase):

@@ -2,7 +2,10 @@
 """--calls and --self: the tree of calls of a program that is known to make so many of each, with recursion, longjmp, exceptions, tail
 calls and threads."""
 
+import base64
+import json
 import re
+import zlib
 
 import harness
 from harness import Case
@@ -83,6 +86,38 @@ class CallTree(Case):
         self.assertIn(["attempt", "leave"], [x.get("path") for x in r.lines])
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
+
+    def test_a_flame_graph_of_own_times(self):
+        p = harness.tool("--calls", "work", "--flame", self.path("f.html"), "--", WHOLE, ROUNDS, status=0)
+        self.assertRegex(p.stderr, r"flame graph of \d+ stacks: .*f.html")
+        self.assertNotIn("self      calls", p.stderr, "the picture is what was asked for")
+        with open(self.path("f.html")) as f:
+            tree = json.loads(zlib.decompress(base64.b64decode(re.search(r'id="data">\s*([A-Za-z0-9+/=]+)', f.read())[1])))
+        self.assertRegex(tree["title"], r"^whole \(pid \d+\): own time of calls below work$")
+        self.assertEqual(tree["unit"], "ns")
+        self.assertLessEqual({"work", "attempt", "leave"}, set(tree["names"]))
+        p = harness.tool("--calls", "work", "--self", "--flame", self.path("g.svg"), "--", WHOLE, 1, status=125)
+        self.assertIn("omit --self", p.stderr)
+
+    def test_a_function_that_does_not_return_is_explained(self):
+        t = self.target("spin", 0, 200)
+        for option in ("-q", "-v"):  # with -q nothing is said
+            p = harness.tool("--pid", t.pid, "--calls", "main", "-d", "300ms", option, status=0)
+            said = "dynprobe: main was not entered while it was probed: a call that had begun before is not measured; try what it calls: --calls "
+            self.assertEqual(said in p.stderr, option == "-v", p.stderr)
+        self.assertRegex(p.stderr, r"--calls 'spin!caller' \(entered \d+ times?\)")
+        self.assertRegex(p.stderr, r"main reaches (\d+) functions? of its module")
+        reached, measured, probes = map(int, re.search(r"main reaches (\d+) (?s:.*)measuring (\d+) functions, with (\d+) probes at their entries and returns", p.stderr).groups())
+        self.assertEqual(measured, reached + 1)
+        self.assertIn(f"dynprobe: {probes} probes requested", p.stderr)
+        self.assertNotIn("matched", p.stderr)
+
+    def test_tables_of_intervals_say_their_time(self):
+        t = self.target("spin", 0, 200)
+        p = harness.tool("--pid", t.pid, "--calls", "caller", "-d", "1s", "--interval", "100ms", status=0)
+        times = [float(x) for x in re.findall(r"(?m)^in ([\d.]+) s\n +total +self +calls  function$", p.stdout)]
+        self.assertGreater(len(times), 1)
+        self.assertEqual(times, sorted(times))
 
     def test_refusals_name_the_option(self):
         for args, word in ((("-n", 3), "-n"), (("--count",), "aggregation"), (("-t", "args"), "-t"), (("--function", "last"), "functions only"),

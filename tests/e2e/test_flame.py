@@ -58,7 +58,7 @@ class Flame(harness.Case):
         stacks, tree = data(self.path("a.svg"))
         totals = {s.rsplit(";", 2)[1]: n for s, n in stacks.items() if s.endswith(";take")}
         self.assertEqual((totals, tree["total"], tree["unit"]), ({"few": 200, "many": 600}, 800, "hits"))
-        self.assertIn("hits at take in ", tree["title"])
+        self.assertRegex(tree["title"], r"^prog \(pid \d+\): hits at take$")
         p = harness.tool("--function", "take", "--sum", "arg0", "--folded", "--flame", self.path("b.html"), "--title", "bytes", "--", self.path("prog"), status=0)
         stacks, tree = data(self.path("b.html"))
         totals = {s.rsplit(";", 2)[1]: n for s, n in stacks.items() if s.endswith(";take")}
@@ -80,6 +80,14 @@ class Flame(harness.Case):
             self.skipTest("perf events are refused here")
         folded = [line.rsplit(" ", 1) for line in p.stderr.splitlines() if re.match(r"\S+;.* \d+$", line)]
         self.assertEqual(data(self.path("p.svg"))[1]["total"], sum(int(n) for _, n in folded))
+
+    def test_an_empty_picture_says_why(self):
+        t = self.spawn("sleep", 600)
+        p = harness.tool("--pid", t.pid, "--profile", 99, "--flame", self.path("e.svg"), "-d", "200ms")
+        if "DP-PERF" in p.stderr:
+            self.skipTest("perf events are refused here")
+        self.assertIn("e.svg is empty: no sample was taken: it used hardly any processor time; --profile off-cpu shows where it waits", p.stderr)
+        self.assertRegex(data(self.path("e.svg"))[1]["title"], rf"^sleep \(pid {t.pid}\): samples of processor time \(no sample was taken")
 
     def test_refusals_before_anything_is_touched(self):
         t = self.target("spin")

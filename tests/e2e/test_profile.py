@@ -108,7 +108,7 @@ class Profile(Case):
     def test_a_stack_with_a_page_that_was_never_touched_is_cut_and_says_so(self):
         """The kernel copies only the part up to that page."""
         r = self.dynprobe("--profile", HZ, "--folded", "--", harness.target_path("sparse"), json_events=False)
-        cut = re.search(r"([0-9]+) cut \(", r.err)
+        cut = re.search(r"([0-9]+) stacks cut \(", r.err)
         self.assertTrue(cut and int(cut[1]) > 10, r)
         self.assertRegex(r.err + r.out, r"(?m)^\.\.\.;(middle;)?work [0-9]+")
         self.assertNotRegex(r.err + r.out, r"(?m)^(middle|work)\b")
@@ -138,7 +138,7 @@ class Profile(Case):
         self.assert_ok(r)
         lines = [line for line in r.err.splitlines() if re.fullmatch(r"\S.* \d+", line) and ";" in line]
         total = sum(int(line.rpartition(" ")[2]) for line in lines)
-        said = int(re.search(r"(\d+) samples in", r.err)[1])
+        said = int(re.search(r"(\d+) samples? in", r.err)[1])
         self.assertEqual(total, said)
         self.assertGreater(total, HZ * 0.2)
         stacks = {line.rpartition(" ")[0] for line in lines}
@@ -200,7 +200,7 @@ int NAME(void) { volatile long x = 0; double end = now() + 0.15; while (now() < 
 
     def test_a_signal_ends_the_waiting_for_a_command(self):
         p = self.start("--profile", HZ, "-d", 0.05, "--", "/bin/sh", "-c", f"echo $$ >{self.path('pid')}; exec sleep 60")
-        harness.wait_until(lambda: os.path.exists(p.events) and "samples in" in self.said(p), what="the end of the profile")
+        harness.wait_until(lambda: os.path.exists(p.events) and re.search("samples? in", self.said(p)), what="the end of the profile")
         harness.wait_until(lambda: os.path.exists(self.path("pid")) and os.path.getsize(self.path("pid")), what="the command to run")
         with open(self.path("pid")) as f:
             pid = int(f.read())
@@ -251,6 +251,15 @@ class OffCpu(Case):
         s = next(x for x in r.lines if x["type"] == "profile")
         self.assertEqual(s["ended_by"], "duration")
         self.assertEqual(sum(row["sum"] for row in r.answers) + s["off_cpu"]["no_stack_ns"], s["off_cpu"]["ns"])
+
+    def test_columns_are_named_and_the_end_is_readable(self):
+        t = self.target("offcpu")
+        p = harness.tool("--pid", t.pid, "--profile", "off-cpu", "-d", 1, "--by", "backtrace", status=0)
+        self.assertRegex(p.stdout, r"^in [\d.]+ s\n +waits +time by backtrace\n +\d+ +[\d.]+\w+\n {16}\S")
+        self.assertRegex(p.stderr, r"(?m)^dynprobe: \d+ waits? in [\d.]+ s, [\d.]+\w+ off the processor; duration$")
+        self.assertLess(max(map(len, p.stderr.splitlines())), 120)
+        p = harness.tool("--pid", t.pid, "--profile", "off-cpu", "-d", 1, "--by", "pid", status=0)
+        self.assertRegex(p.stdout, rf"^in [\d.]+ s\n +waits +time by pid\n +\d+ +[\d.]+\w+ {t.pid}\n$")
 
 
 class Refused(Case):

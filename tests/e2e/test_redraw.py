@@ -19,12 +19,12 @@ REDRAW = re.compile(r"\x1b\[(\d+)A\r\x1b\[J")
 
 
 class Redraw(Case):
-    def on_terminal(self, *args, redraws=3, columns=60, rows=20, resize=None, term="xterm"):
+    def on_terminal(self, *args, redraws=3, columns=60, rows=20, resize=None, term="xterm", probe=("--function", "work", "--count", "--by", "caller"), mark=b"in the last"):
         """What dynprobe writes to a terminal until so many drawings have come and Ctrl-C ends it."""
         t = self.target("callers", "loop")
         terminal, tool = pty.openpty()
         fcntl.ioctl(tool, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        p = subprocess.Popen([harness.DYNPROBE, "--pid", str(t.pid), "--function", "work", "--count", "--by", "caller", *args],
+        p = subprocess.Popen([harness.DYNPROBE, "--pid", str(t.pid), *probe, *args],
                              stdin=subprocess.DEVNULL, stdout=tool, stderr=subprocess.DEVNULL, env=harness.environment(TERM=term))
         data = b""
 
@@ -38,7 +38,7 @@ class Redraw(Case):
 
         reader = threading.Thread(target=read)
         reader.start()
-        harness.wait_until(lambda: data.count(b"in the last") > redraws, what="drawings")
+        harness.wait_until(lambda: data.count(mark) > redraws, what="drawings")
         if resize:
             fcntl.ioctl(tool, termios.TIOCSWINSZ, struct.pack("HHHH", *resize, 0, 0))
             harness.wait_until(lambda: b"\x1b[2J" in data, what="a drawing of the new size")
@@ -57,11 +57,21 @@ class Redraw(Case):
         for drawing in (first, *drawings[:-1]):
             self.assertRegex(drawing, r"^in the last [\d.]+ s\n +hits +hits/s probe, by caller\n")
             self.assertNotIn("\x1b", drawing)
-        self.assertRegex(drawings[-1], r"^in [\d.]+ s\n +hits probe, by caller\n(?: +\d+ work  (?:first|second)\n){2}$")
+        self.assertRegex(drawings[-1], r"^in [\d.]+ s\n +hits +hits/s probe, by caller\n(?: +\d+ +[\d.]+ work  (?:first|second)\n){2}$")
 
     def test_top_needs_no_interval(self):
         text = self.on_terminal("--top=1", redraws=1)
         self.assertRegex(text, r"\n +\d+ +[\d.]+ work  (?:first|second)\n +1 more row\n")
+
+    def test_a_tree_of_calls_is_one_table_too(self):
+        for args in (("--interval", "50ms"), ("--self", "--top=2")):
+            text = self.on_terminal(*args, probe=("--calls", "first"), mark=b"self      calls", redraws=2)
+            first, *drawings = re.split(r"\x1b\[\d+A\r\x1b\[J", text)
+            self.assertGreater(len(drawings), 1)
+            self.assertEqual(first.count("\n"), int(REDRAW.search(text).group(1)), "all lines of the first are replaced")
+            for drawing in (first, *drawings):
+                self.assertRegex(drawing, r"^in [\d.]+ s\n +total +self +calls  function\n")
+                self.assertNotIn("\x1b", drawing)
 
     def test_lines_are_cut_and_a_new_size_begins_anew(self):
         text = self.on_terminal("--interval", "50ms", columns=24, rows=4, resize=(5, 30))

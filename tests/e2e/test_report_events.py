@@ -60,6 +60,7 @@ class Events(harness.Case):
     def test_the_page_has_every_event_of_a_trace_and_of_a_run(self):
         for page in self.recorded():
             b = self.browse(page)
+            self.assertRegex(b.run("document.title"), r"^dynprobe: prog \(pid \d+\): (leaf|leaf:return|outer:return)(, (leaf|leaf:return|outer:return)){2}$")
             self.assertIn("780 events · of 3 probes · in 3 threads", b.run("document.getElementById('facts').textContent"))
             rows = dict(re.findall(r"^(leaf:return|outer:return|leaf)\s+([\d,]+)\s", self.text(b), re.M))
             self.assertEqual(rows, {"leaf": "360", "leaf:return": "360", "outer:return": "60"})

@@ -2,8 +2,7 @@
 /* flame: a flame graph from folded stacks. */
 #include "cli/commands/command.h"
 
-#include "cli/run/aggregations.h"
-#include "output/flame/flame.h"
+#include "cli/run/flame.h"
 
 #include <string.h>
 
