@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions and their instructions: one line each, easy to cut, grep and sort; and the same as JSON. */
+#include "base/path.h"
 #include "output/format/put.h"
 #include "output/reports/plan.h"
 
@@ -22,6 +23,12 @@ static void put_spec(struct dp_buf *b, const struct dp_listed_function *f)
 		put(b, f->name);
 	else
 		dp_put_hex(b, f->vaddr);
+	if (f->file) {
+		dp_put_str(b, "@");
+		put(b, f->file);
+	}
+	if (f->file && f->line)
+		dp_buf_printf(b, "  %s:%d", dp_path_last(f->file), f->line);
 }
 
 static void pad_to(struct dp_buf *b, size_t column)
@@ -99,6 +106,8 @@ static void put_json_spec(struct dp_buf *b, const struct dp_listed_function *f)
 		dp_put_str(&spec, f->name);
 	else
 		dp_put_hex(&spec, f->vaddr);
+	if (f->file)
+		dp_buf_printf(&spec, "@%s", f->file);
 	dp_put_json_member(b, ",", "spec", dp_buf_str(&spec));
 	dp_buf_fini(&spec);
 }
@@ -111,6 +120,10 @@ void dp_function_json(const struct dp_listed_function *f, FILE *to)
 	dp_put_json_member(&b, ",", "path", f->path);
 	dp_put_json_member(&b, ",", "name", *f->name ? f->name : NULL);
 	put_json_spec(&b, f);
+	if (f->file) {
+		dp_put_json_member(&b, ",", "file", f->file);
+		dp_buf_printf(&b, f->line ? ",\"line\":%d" : "", f->line);
+	}
 	dp_put_json_hex(&b, "addr", f->addr);
 	dp_put_json_hex(&b, "file_addr", f->vaddr);
 	dp_put_str(&b, ",\"size\":");

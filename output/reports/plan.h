@@ -34,6 +34,8 @@ void dp_marker_json(const struct dp_listed_marker *m, FILE *to); /* one line, {"
 struct dp_listed_function {
 	const char *path;          /* of the module's file */
 	const char *module, *name; /* name "": unknown */
+	const char *file;          /* of several functions with the name: what FUNCTION@FILE needs; or NULL */
+	int line;                  /* of that file; 0: unknown */
 	uint64_t addr, size;       /* size 0: unknown */
 	uint64_t vaddr;            /* address in the file: identifies a function without a name */
 	bool ifunc;

@@ -10,6 +10,7 @@
 enum {
 	BELOW = 8,        /* indentation of a frame's details */
 	ARGS_COMMON = 64, /* number of arguments that are compared within a group */
+	NAMES_MOST = 4,   /* of the threads of a group */
 };
 
 static const char *state_name(char state)
@@ -302,19 +303,51 @@ void dp_show_thread(struct dp_shower *x, const struct dp_snap_thread *t)
 
 /* ---- groups */
 
+static bool have_one_name(const struct dp_show_group *g)
+{
+	for (size_t i = 1; i < g->n; i++)
+		if (strcmp(g->member[i]->name, g->thread->name))
+			return false;
+	return true;
+}
+
+static bool named_before(const struct dp_show_group *g, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(g->member[k]->name, g->member[i]->name))
+			return true;
+	return false;
+}
+
+/* The first names of the group, each once. */
+static void put_names(struct dp_shower *x, const struct dp_show_group *g)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < g->n && n <= NAMES_MOST; i++) {
+		const char *name = g->member[i]->name;
+		if (!*name || named_before(g, i))
+			continue;
+		dp_put_str(&x->b, n ? ", " : " ");
+		if (n++ == NAMES_MOST)
+			dp_put_str(&x->b, "...");
+		else
+			dp_put_visible(&x->b, name, strlen(name), '"');
+	}
+}
+
 static void put_tids(struct dp_shower *x, const struct dp_show_group *g)
 {
 	char text[32];
-	bool same = true;
+	const bool same = have_one_name(g);
 	size_t line = x->b.len;
-	for (size_t i = 1; i < g->n; i++)
-		same &= !strcmp(g->member[i]->name, g->thread->name);
 	snprintf(text, sizeof(text), "%zu threads", g->n);
 	dp_show_colored(x, DP_SHOW_BOLD, text);
 	if (same && *g->thread->name) {
 		dp_put_str(&x->b, " ");
 		dp_put_visible(&x->b, g->thread->name, strlen(g->thread->name), '"');
 	}
+	if (!same)
+		put_names(x, g);
 	dp_put_str(&x->b, " with this stack:");
 	for (size_t i = 0; i < g->n; i++) {
 		const size_t n = (size_t)snprintf(text, sizeof(text), " %d", g->member[i]->tid);
@@ -371,10 +404,7 @@ static void show_brief(struct dp_shower *x, const struct dp_show_group *g, bool 
 	dp_put_str(&x->b, first ? "\n" : "");
 	snprintf(text, sizeof(text), g->n > 1 ? "%zu threads" : "Thread %zu", g->n > 1 ? g->n : (size_t)t->tid);
 	dp_show_colored(x, DP_SHOW_BOLD, text);
-	if (*t->name) {
-		dp_put_str(&x->b, " ");
-		dp_put_visible(&x->b, t->name, strlen(t->name), '"');
-	}
+	put_names(x, g);
 	dp_put_str(&x->b, ": ");
 	dp_show_chain(x, t);
 	dp_show_notes(x, t->notes, 4);

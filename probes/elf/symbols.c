@@ -63,13 +63,25 @@ struct table { /* .symtab or .dynsym of one file */
 	const struct dp_elf *text;
 	uint64_t delta;
 	const struct dp_versions *versions; /* NULL: versions are in the names */
+	const char *file; /* of the local symbols that follow; or NULL */
 };
 
-static void load_one(struct dp_symbols *s, const struct table *t, size_t i)
+/* A file's name is before its local symbols; the names of global ones come last. */
+static bool is_file(struct table *t, const Elf64_Sym *sym)
+{
+	if (ELF64_ST_TYPE(sym->st_info) != STT_FILE)
+		return false;
+	const char *name = (const char *)t->strings.bytes + sym->st_name;
+	const size_t most = sym->st_name < t->strings.size ? t->strings.size - sym->st_name : 0;
+	t->file = most && *name && strnlen(name, most) < most ? name : NULL;
+	return true;
+}
+
+static void load_one(struct dp_symbols *s, struct table *t, size_t i)
 {
 	Elf64_Sym sym;
 	memcpy(&sym, t->symbols.bytes + i * sizeof(sym), sizeof(sym));
-	if (sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS || !wanted_type(ELF64_ST_TYPE(sym.st_info)) || !sym.st_name ||
+	if (is_file(t, &sym) || sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS || !wanted_type(ELF64_ST_TYPE(sym.st_info)) || !sym.st_name ||
 	    sym.st_name >= t->strings.size)
 		return;
 	const char *name = (const char *)t->strings.bytes + sym.st_name;
@@ -81,6 +93,7 @@ static void load_one(struct dp_symbols *s, const struct table *t, size_t i)
 	to->len = (uint32_t)len;
 	to->type = ELF64_ST_TYPE(sym.st_info);
 	to->bind = ELF64_ST_BIND(sym.st_info);
+	to->file = to->bind == STB_LOCAL ? t->file : NULL;
 	bool may_be_code = to->type == STT_FUNC || to->type == STT_GNU_IFUNC || to->type == STT_NOTYPE;
 	to->code = may_be_code && dp_elf_executable(t->text, to->value);
 	if (t->versions)
@@ -109,6 +122,7 @@ void dp_symbols_load(struct dp_symbols *s, const struct dp_elf *from, const stru
 	s->has_symtab |= load_table(s, from, SHT_SYMTAB, &t);
 	dp_versions_load(&versions, from);
 	t.versions = &versions;
+	t.file = NULL;
 	load_table(s, from, SHT_DYNSYM, &t);
 	dp_versions_fini(&versions);
 }

@@ -9,6 +9,7 @@ struct dp_symbol {
 	uint64_t value, size; /* the file's address */
 	const char *name;     /* without a version */
 	const char *version;  /* "" if there is none */
+	const char *file;     /* of a local symbol: its source file, without directories; NULL: unknown */
 	uint32_t len;         /* of the name */
 	uint8_t type;         /* STT_... */
 	uint8_t bind;         /* STB_... */

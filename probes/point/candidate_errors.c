@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/path.h"
-#include "probes/debug/debug.h"
 #include "probes/point/candidates.h"
+#include "probes/point/places.h"
 #include "probes/point/suggest.h"
 
 #include <string.h>
@@ -30,16 +30,15 @@ static bool unique(const struct dp_candidates *c, size_t at, bool *same_module)
 	return alone;
 }
 
-/* The source file that the function was compiled from, if debug information says; valid as long as the module. */
+/* The source file that the function was compiled from, if anything says; valid as long as the module. */
 static const char *source_of(const struct dp_candidate *one)
 {
-	struct dp_debug *debug;
-	Dwarf_Die unit;
-	struct dp_error *err = one->module->elf ? dp_module_debug(one->module, &debug) : dp_module_failure(one->module);
-	const bool known =
-	        !err && dp_debug_unit_at(debug, dp_module_addr(one->module, one->symbol->value).v - (uint64_t)debug->bias, &unit);
-	dp_error_destroy(err);
-	return known ? dwarf_diename(&unit) : NULL;
+	const char *file;
+	int line;
+	return dp_place_source(one->module, dp_module_addr(one->module, one->symbol->value), &file, &line) &&
+	                       dp_place_file_typed(dp_path_last(file))
+	               ? file
+	               : NULL;
 }
 
 /* As little of the path as tells it from the other candidates'; NULL: nothing does. */

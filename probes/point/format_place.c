@@ -68,6 +68,6 @@ struct dp_error *dp_image_spec_of(struct dp_image *image, const struct dp_functi
 	if (err)
 		dp_spec_fini(ret);
 	else if (!(shared && names_another(image, m, module)) && !(s && s->type == STT_GNU_IFUNC))
-		ret->at = (struct dp_selected_at){m->id, s ? s->value : 0, s ? dp_symbol_size(m, s) : 0};
+		ret->at = (struct dp_selected_at){m->id, s ? s->value : dp_module_vaddr(m, f->start), s ? dp_symbol_size(m, s) : 0};
 	return err;
 }

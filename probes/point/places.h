@@ -30,6 +30,13 @@ struct dp_selected *dp_selection_append(struct dp_selection *l, struct dp_select
  * `inside`: see struct dp_selected.
  */
 struct dp_selected *dp_selection_add(struct dp_selection *l, struct dp_module *m, uint64_t vaddr, bool inside, char *label);
+/*
+ * The source file that the function at `addr` was compiled from, and its line (0: unknown): by debug information, else by the
+ * symbol table, which knows the files of local functions. Valid as long as `m`.
+ */
+bool dp_place_source(struct dp_module *m, dp_addr addr, const char **file, int *line);
+/* Is the file's name one that a spec FUNCTION@FILE may have? */
+bool dp_place_file_typed(const char *file);
 /* Sorts by address and removes duplicates. */
 void dp_selection_sort(struct dp_selection *l);
 

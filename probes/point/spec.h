@@ -31,7 +31,7 @@ enum dp_point {
  */
 struct dp_selected_at {
 	uint64_t module;         /* id of struct dp_module; 0: not known */
-	uint64_t function, size; /* with a symbol: its address in the file, and the function's bytes (0: unknown) */
+	uint64_t function, size; /* the function's address in the file; with a symbol its bytes (0: unknown) */
 };
 struct dp_spec {
 	char *text;     /* as typed; of a selected place: for display and the manifest */

@@ -298,7 +298,7 @@ static struct dp_error *expand_all(struct dp_expander *x)
 	DP_TRY(dp_code_view_create(x->image, &x->view));
 	for (size_t i = 0; i < x->from->nprobes; i++)
 		DP_TRY(expand_one(x, i));
-	return dp_expand_titles_finish(&x->out.trace);
+	return dp_expand_titles_finish(&x->out.trace, x->image);
 }
 
 static void log_matches(const struct dp_expander *x)

@@ -47,7 +47,7 @@ struct dp_error *dp_expand_add_refused(struct dp_expander *x, size_t from, const
 struct dp_error *dp_expand_title(struct dp_expander *x, size_t from, const struct dp_expand_place *at,
                                  struct dp_probe *p) DP_MUST_CHECK;
 /* When all names are final: makes the titles of different functions different. */
-struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace) DP_MUST_CHECK;
+struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace, const struct dp_image *image) DP_MUST_CHECK;
 /* expand_syscalls.c: adds the sites of a system call. */
 struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from) DP_MUST_CHECK;
 /* expand_whole.c: whether each call of the function is one event, with its arguments as they were at the entry. */

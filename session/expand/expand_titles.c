@@ -3,13 +3,16 @@
  * What people read instead of an event's name, which must be an identifier: a place as they type it (read+0x17, calls.c:10,
  * foo:return), a function as in its source (ns::foo). Functions of one name get what tells them apart: parameters, or the place.
  */
+#include "base/path.h"
 #include "probes/elf/demangle.h"
+#include "probes/image/image_internal.h"
+#include "probes/point/places.h"
 #include "session/expand/expand_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 400 };
+enum { LONGEST = 400, FEW = 64 };
 
 static const char *suffix_of(const struct dp_expand_place *at)
 {
@@ -56,29 +59,63 @@ static bool is_other_function(const struct dp_probe *p, const struct dp_probe *q
 	       p->spec.at.module != q->spec.at.module;
 }
 
+static struct dp_module *module_of(const struct dp_image *image, const struct dp_probe *p)
+{
+	for (size_t i = 0; p->spec.at.module && i < image->nmodules; i++)
+		if (image->module[i]->id == p->spec.at.module)
+			return image->module[i];
+	return NULL;
+}
+
+/* The source file of the probe's function, or NULL. */
+static const char *file_of(const struct dp_image *image, const struct dp_probe *p)
+{
+	struct dp_module *m = module_of(image, p);
+	const char *file;
+	int line;
+	return m && dp_place_source(m, dp_module_addr(m, p->spec.at.function), &file, &line) ? dp_path_last(file) : NULL;
+}
+
+/* Does every function of a few have a source file of another name? */
+static bool files_differ(const struct dp_image *image, struct dp_probe **p, size_t n)
+{
+	for (size_t i = 0; n <= FEW && i < n; i++) {
+		const char *file = file_of(image, p[i]);
+		for (size_t k = 0; k < i && file; k++) {
+			const char *other = is_other_function(p[k], p[i]) ? file_of(image, p[k]) : NULL;
+			file = other && !strcmp(other, file) ? NULL : file;
+		}
+		if (!file)
+			return false;
+	}
+	return n <= FEW;
+}
+
 /* A mangled name would only repeat the title. */
-static char *with_place(const struct dp_probe *p)
+static char *with_place(const struct dp_image *image, const struct dp_probe *p, bool files)
 {
 	const struct dp_spec *spec = &p->spec;
 	dp_auto_free char *readable = spec->symbol && spec->at.module ? dp_demangle(spec->symbol, false) : NULL;
 	char *text;
 	const int n =
-	        readable ? asprintf(&text, "%s (%s!0x%llx)", p->shown_more, spec->module, (unsigned long long)spec->at.function)
-	                 : asprintf(&text, "%s (%s)", p->shown_more, spec->text);
+	        files      ? asprintf(&text, "%s (%s)", p->shown_more, file_of(image, p))
+	        : readable ? asprintf(&text, "%s (%s!0x%llx)", p->shown_more, spec->module, (unsigned long long)spec->at.function)
+	                   : asprintf(&text, "%s (%s)", p->shown_more, spec->text);
 	return n < 0 ? NULL : text;
 }
 
 /* Sites of one function may share a title; functions may not. */
-static bool tell_apart(struct dp_probe **p, size_t n)
+static bool tell_apart(const struct dp_image *image, struct dp_probe **p, size_t n)
 {
 	bool several = false, same = false;
 	for (size_t i = 1; i < n; i++) {
 		several |= is_other_function(p[0], p[i]);
 		same |= is_other_function(p[0], p[i]) && !strcmp(p[0]->shown_more, p[i]->shown_more);
 	}
+	const bool files = same && files_differ(image, p, n);
 	for (size_t i = 0; several && i < n; i++) {
 		char *longer = NULL;
-		if (same && !(longer = with_place(p[i])))
+		if (same && !(longer = with_place(image, p[i], files)))
 			return false;
 		free(p[i]->shown);
 		p[i]->shown = same ? longer : dp_take(p[i]->shown_more, NULL);
@@ -86,7 +123,7 @@ static bool tell_apart(struct dp_probe **p, size_t n)
 	return true;
 }
 
-struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace)
+struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace, const struct dp_image *image)
 {
 	dp_auto_free struct dp_probe **p = calloc(trace->nprobes + 1, sizeof(*p));
 	size_t n = 0;
@@ -100,7 +137,7 @@ struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace)
 		for (end = i + 1; end < n && !strcmp(p[end]->shown, p[i]->shown);)
 			end++;
 		if (end > i + 1)
-			ok = tell_apart(p + i, end - i);
+			ok = tell_apart(image, p + i, end - i);
 	}
 	for (size_t i = 0; ok && i < n; i++)
 		if (!strcmp(p[i]->shown, p[i]->name))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Tests what dynprobe says to a user who typed something wrong: what is wrong, and what to type instead."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 
@@ -118,14 +120,33 @@ class Named(Case):
         self.assert_refused(self.attach(t, "--function", "lib!usleep", "-n", 1), "DP-NO-MODULE")
 
     def test_static_functions_of_one_name_are_told_apart_by_their_files(self):
-        t = self.program("-g")
-        r = self.attach(t, "--function", "helper", "-n", 1)
-        self.assert_refused(r, "DP-AMBIGUOUS", "app!helper@a.c", "app!helper@b.c")
-        for spec in ("app!helper@a.c", "app!helper@b.c"):
-            r = self.attach(t, "--function", spec, "-n", 1)
-            self.assert_ok(r)
-            self.assert_hits(r)
-        self.assert_refused(self.attach(self.program(), "--function", "helper", "-n", 1), "DP-AMBIGUOUS", "app!0x")
+        for flags, place in ((["-g"], r"  \1\.c:1"), ([], "")):
+            t = self.program(*flags)
+            r = self.attach(t, "--function", "helper", "-n", 1)
+            self.assert_refused(r, "DP-AMBIGUOUS", "app!helper@a.c", "app!helper@b.c")
+            for spec in ("app!helper@a.c", "app!helper@b.c", "helper@b.c"):
+                r = self.attach(t, "--function", spec, "-n", 1)
+                self.assert_ok(r)
+                self.assert_hits(r)
+            listed = harness.tool("list", t.pid, "helper").stdout
+            self.assertEqual(len(re.findall(rf"(?m)^0x[0-9a-f]+ +\d+  app!helper@(a|b)\.c{place}$", listed)), 2, listed)
+            said = [json.loads(line) for line in harness.tool("list", t.pid, "helper", "-f", "json").stdout.splitlines()]
+            self.assertEqual([(x["spec"], x["file"]) for x in said], [("app!helper@a.c", "a.c"), ("app!helper@b.c", "b.c")])
+            self.assertEqual(harness.tool("list", t.pid, "handle_request").stdout.split()[2:], ["app!handle_request"])
+            r = self.attach(t, "--function", "help*", "--count", "-d", "0.1")
+            self.assertEqual({p.get("title") for p in r.summary["probes"]} - {None}, {"helper (a.c)", "helper (b.c)"})
+            self.assert_refused(self.attach(t, "--function", "nosuch@a.c", "-n", 1), "DP-NO-SYMBOL", "nosuch")
+
+    def test_static_functions_of_one_file_name_have_addresses(self):
+        for name in ("a", "b"):
+            os.mkdir(self.path(name))
+            self.written(f"{name}/same.c", TWO[f"{name}.c"])
+        self.written("main.c", TWO["main.c"])
+        t = self.target(compiled(self.path("app"), "gcc", "-O1", *(self.path(n) for n in ("a/same.c", "b/same.c", "main.c"))))
+        self.assert_refused(self.attach(t, "--function", "helper", "-n", 1), "DP-AMBIGUOUS", "app!0x")
+        subprocess.run(["strip", self.path("app"), "-o", self.path("bare")], check=True)
+        bare = self.target(self.path("bare"))
+        self.assert_refused(self.attach(bare, "--function", "helper@a.c", "-n", 1), "DP-NO-SYMBOL")
 
     def test_a_result_at_an_entry_is_refused(self):
         t = self.program()

@@ -285,6 +285,7 @@ class Show(harness.Case):
     def test_idle_workers_are_one_group_though_they_wait(self):
         """The module that looks for deadlocks by itself says nothing of them."""
         source = """
+            #define _GNU_SOURCE
             #include <pthread.h>
             #include <unistd.h>
             static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -292,7 +293,10 @@ class Show(harness.Case):
             static void *worker(void *p) { pthread_mutex_lock(&lock); for (;;) pthread_cond_wait(&work, &lock); return p; }
             int main(void) {
                 pthread_t t;
-                for (int i = 0; i < 5; i++) pthread_create(&t, 0, worker, 0);
+                for (int i = 0; i < 5; i++) {
+                    pthread_create(&t, 0, worker, 0);
+                    pthread_setname_np(t, i % 2 ? "odd" : "even");
+                }
                 write(1, "r", 1);
                 pause();
             }"""
@@ -304,7 +308,8 @@ class Show(harness.Case):
         file = self.path("pool.dps")
         harness.tool("snapshot", p.pid, "-o", file, status=0)
         brief = self.show("--brief", file).out
-        self.assertRegex(brief, r'(?m)^Thread \d+ "pool": \w*pause < main\n5 threads "pool": \w+ < worker$')
+        self.assertRegex(brief, r'(?m)^Thread \d+ "pool": \w*pause < main\n5 threads "even", "odd": \w+ < worker$')
+        self.assertRegex(self.show(file).out, r'(?m)^5 threads "even", "odd" with this stack: \d+')
         self.assertNotIn("condition variable", brief)
 
     @harness.needs("gcc")

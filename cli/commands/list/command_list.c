@@ -3,6 +3,7 @@
 #include "cli/commands/list/command_list.h"
 
 #include "cli/commands/command.h"
+#include "cli/commands/list/twins.h"
 #include "injector/tracee/proc/inspect.h"
 #include "probes/elf/demangle.h"
 
@@ -18,6 +19,7 @@ struct lister {
 	struct dp_name_match match; /* of names as C++ and Rust have them */
 	struct dp_image *image;
 	struct dp_verdicts verdicts;
+	struct dp_twins twins; /* of the current module */
 	const char **alias;
 	size_t naliases, alias_capacity;
 	size_t modules, functions;
@@ -69,6 +71,7 @@ static struct dp_error *show(struct lister *l, const struct dp_named *item, cons
 	        .alias = l->alias,
 	        .naliases = l->naliases,
 	};
+	shown.file = dp_twins_file(&l->twins, item, name, &shown.line);
 	if (l->options->verbose) {
 		DP_TRY(dp_verdicts_ask(&l->verdicts, f));
 		shown.site = l->verdicts.site;
@@ -116,7 +119,8 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 		return dp_error_destroy(err);
 	}
 	if (!err)
-		err = list_functions(l, item, n);
+		err = dp_twins_open(item, n, &l->twins) ? list_functions(l, item, n) : dp_error_nomem();
+	dp_twins_close(&l->twins);
 	free(item);
 	return err || l->unread || (l->glob && *l->glob) ? err : list_markers(l, m);
 }

@@ -3,8 +3,10 @@
 #include "base/path.h"
 
 #include "base/cleanup.h"
+#include "probes/elf/demangle.h"
 #include "probes/image/image_internal.h"
 
+#include <string.h>
 
 struct search {
 	const struct dp_spec *spec;
@@ -96,6 +98,39 @@ static struct dp_error *nothing(struct search *s)
 	                s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve");
 }
 
+static bool is_of_file(const struct dp_symbol *s, const char *file)
+{
+	return s->type == STT_FUNC && s->file && (dp_path_ends(s->file, file) || !strcmp(dp_path_last(file), s->file));
+}
+
+static void by_symbols(const struct search *s, struct dp_module *m, const struct dp_symbol_index *index,
+                       const struct dp_name_match *match)
+{
+	for (size_t i = 0; i < index->n; i++) {
+		const struct dp_symbol *one = index->symbol[i];
+		if (is_of_file(one, s->spec->file) &&
+		    (!strcmp(one->name, s->spec->function) || dp_name_match_symbol(match, one->name)))
+			dp_selection_add(s->found, m, one->value, false, NULL);
+	}
+}
+
+/* Without debug information: the symbol table names the files of local functions. */
+static struct dp_error *search_symbols(const struct search *s, struct dp_image *image)
+{
+	struct dp_name_match match;
+	if (!dp_name_match_init(&match, s->spec->function))
+		return dp_error_nomem();
+	for (size_t i = 0; i < image->nmodules; i++) {
+		struct dp_module *m = image->module[i];
+		if (!m->elf || m->vdso || !dp_module_matches(m, s->spec->module))
+			continue;
+		by_symbols(s, m, dp_module_own_index(m), &match);
+		by_symbols(s, m, dp_module_debug_index(m), &match);
+	}
+	dp_name_match_fini(&match);
+	return NULL;
+}
+
 struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
 	struct search s = {.spec = spec, .line = {.file = spec->file, .line = spec->line}, .found = ret};
@@ -104,8 +139,11 @@ struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *
 		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
 			search_module(&s, m);
 	}
+	const bool by_file = !ret->n && spec->function && spec->file && !spec->has_line;
+	struct dp_error *err = by_file ? search_symbols(&s, image) : NULL;
 	dp_selection_sort(ret);
-	struct dp_error *err = ret->failed ? dp_error_nomem() : ret->n ? NULL : nothing(&s);
+	if (!err)
+		err = ret->failed ? dp_error_nomem() : ret->n ? NULL : nothing(&s);
 	dp_error_destroy(s.without);
 	return err;
 }
