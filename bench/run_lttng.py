@@ -132,7 +132,7 @@ def longest_gap(build, world, storm):
                            env=world.env, capture_output=True, text=True, timeout=60)
         target.kill()
         target.wait()
-        found = re.search(r"attach ([\d.]+)(us|ms)\b", p.stderr)
+        found = re.search(r"placed in \S+ \(program paused ([\d.]+)(us|ms)\b", p.stderr)
         if p.returncode or not found:
             raise SystemExit("dynprobe failed: " + p.stderr)
         pauses.append(float(found[1]) / (1e3 if found[2] == "us" else 1))

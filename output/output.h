@@ -33,7 +33,8 @@ struct dp_event {
 	pid_t pid, tid;
 	pid_t inner_pid, inner_tid; /* in the process's own pid namespace; 0: the same */
 	uint64_t lane;              /* where the event was written: by one thread at a time; a trace has a stream for each */
-	const char *comm;
+	const char *comm;    /* the thread's name, or the process's if it is not known */
+	const char *process; /* the process's name; NULL: not known */
 	unsigned probe; /* index of the event class */
 	const uint8_t *payload;
 	size_t len;
@@ -199,6 +200,8 @@ struct dp_summary_programs { /* of --program: processes that executed one during
 };
 struct dp_summary {
 	bool verbose;                         /* text only: tactics, all tables, stops */
+	bool aggregated;                      /* text only: tables of an aggregation have said what each probe counted */
+	bool launched;                        /* text only: the program was started with its probes, so nothing waited for them */
 	const struct dp_summary_probe *probe; /* those of one process are neighbours */
 	size_t n;
 	uint64_t attach_ns;                        /* from start to armed */

@@ -215,6 +215,8 @@ void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *opt
 {
 	struct dp_summary all = *summary;
 	all.verbose = options->verbose > 0;
+	all.aggregated = options->trace.asked.what;
+	all.launched = options->trace.command;
 	all.record_dir = o->record_dir;
 	all.pieces = o->rotates ? &o->pieces : NULL;
 	if (options->format == DP_FORMAT_JSON)

@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-enum { PROCESSES = 10 };
+enum { PROCESSES = 10, NAME_LEAST = 40, NUMBERS = 58, SILENT_LISTED = 10 };
 
 #define RESET "\033[0m"
 
@@ -22,6 +24,8 @@ void dp_summary_put_pid(struct dp_summary_out *o, pid_t pid)
 {
 	if (pid)
 		dp_buf_printf(&o->b, "%-8d", pid);
+	else if (o->ended)
+		dp_buf_printf(&o->b, "%u ended%*s", o->ended, o->ended < 10 ? 1 : 0, "");
 	else
 		dp_put_str(&o->b, "ended   ");
 }
@@ -32,6 +36,65 @@ void dp_summary_cell(struct dp_summary_out *o, const char *text, size_t width)
 	dp_put_visible(&o->b, text, len, 0);
 	if (len < width)
 		dp_buf_printf(&o->b, "%*s", (int)(width - len), "");
+}
+
+/* The same, shortened in the middle to the width of names. */
+static void name_cell(struct dp_summary_out *o, const char *name, size_t width)
+{
+	struct dp_buf text = {0};
+	dp_put_visible(&text, name, strlen(name), 0);
+	if (text.len <= o->width) {
+		dp_summary_cell(o, name, width);
+	} else {
+		const size_t head = (o->width - 3) / 2, tail = o->width - 3 - head;
+		dp_buf_put(&o->b, text.data, head);
+		dp_put_str(&o->b, "...");
+		dp_buf_put(&o->b, text.data + text.len - tail, tail);
+	}
+	dp_buf_fini(&text);
+}
+
+size_t dp_summary_width(FILE *to)
+{
+	struct winsize size = {0};
+	const int fd = fileno(to);
+	const bool known = fd >= 0 && isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col;
+	return known && size.ws_col > NAME_LEAST + NUMBERS ? (size_t)size.ws_col - NUMBERS : NAME_LEAST;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t dp_summary_probes(const struct dp_summary *s)
+{
+	const char **name = calloc(s->n + 1, sizeof(*name));
+	size_t n = 0;
+	for (size_t i = 0; name && i < s->n; i++)
+		name[i] = s->probe[i].name;
+	if (name && s->n)
+		qsort(name, s->n, sizeof(*name), by_text);
+	for (size_t i = 0; name && i < s->n; i++)
+		n += !i || strcmp(name[i], name[i - 1]) != 0;
+	free(name);
+	return n;
+}
+
+unsigned dp_summary_ended(const struct dp_summary *s)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		n = !s->probe[i].pid && s->probe[i].processes > n ? s->probe[i].processes : n;
+	return n;
+}
+
+size_t dp_summary_processes(const struct dp_summary *s)
+{
+	size_t n = dp_summary_ended(s);
+	for (size_t i = 0; i < s->n; i++)
+		n += s->probe[i].pid && (!i || s->probe[i - 1].pid != s->probe[i].pid);
+	return n;
 }
 
 bool dp_summary_has_targets(const struct dp_summary *s)
@@ -106,7 +169,10 @@ static void put_row(struct dp_summary_out *o, const struct row *row, size_t widt
 	dp_put_str(&o->b, "    ");
 	if (dp_summary_has_targets(s))
 		dp_summary_put_pid(o, row->pid);
-	dp_summary_cell(o, row->name, width);
+	if (s->verbose)
+		dp_summary_cell(o, row->name, width);
+	else
+		name_cell(o, row->name, width);
 	put_counts(o, row->hits, row->recorded, row->lost);
 	if (s->verbose) {
 		dp_put_str(&o->b, "  ");
@@ -119,7 +185,7 @@ static void put_rows(struct dp_summary_out *o, struct row *row, size_t n, const 
 {
 	size_t width = strlen("probe");
 	for (size_t i = 0; i < n; i++)
-		width = strlen(row[i].name) > width ? dp_summary_smaller(strlen(row[i].name), 40) : width;
+		width = strlen(row[i].name) > width ? dp_summary_smaller(strlen(row[i].name), o->width) : width;
 	qsort(row, n, sizeof(*row), by_hits);
 	dp_put_str(&o->b, "    ");
 	dp_put_str(&o->b, dp_summary_has_targets(s) ? "pid     " : "");
@@ -131,27 +197,45 @@ static void put_rows(struct dp_summary_out *o, struct row *row, size_t n, const 
 		dp_buf_printf(&o->b, "    ... and %zu more\n", n - DP_SUMMARY_LISTED);
 }
 
+/* Has no row if there are many. */
+static bool is_silent(const struct dp_summary *s, const struct dp_summary_probe *p, size_t n)
+{
+	const struct dp_counts c = dp_summary_count(p, 1);
+	return !p->retired && !c.recorded && !c.lost && (p->is_call || (!s->verbose && n > SILENT_LISTED));
+}
+
+/* Without those at the many places of system calls. */
+static size_t count_placed(const struct dp_summary *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		n += s->probe[i].tactic && !s->probe[i].is_call;
+	return n;
+}
+
 /* Of placed probes, the one with most hits first; only if there are several. */
 static void put_probes(struct dp_summary_out *o, const struct dp_summary *s)
 {
 	struct row *row = calloc(s->n + 1, sizeof(*row));
-	size_t n = 0, silent = 0;
+	size_t n = 0, silent = 0, silent_calls = 0;
+	const size_t placed = count_placed(s);
 	for (size_t i = 0; row && i < s->n; i++) {
 		const struct dp_summary_probe *p = &s->probe[i];
 		if (!p->tactic)
 			continue;
 		row[n] = row_of(p, i);
-		if (p->is_call && !p->retired && !row[n].hits)
-			silent++;
-		else
-			n++;
+		const bool none = is_silent(s, p, placed);
+		silent += none;
+		silent_calls += none && p->is_call;
+		n += !none;
 	}
 	if (row && !s->verbose)
 		n = join(row, n);
 	if (n > 1 || (n && silent))
 		put_rows(o, row, n, s);
 	if (silent)
-		dp_buf_printf(&o->b, "    %zu probe%s of system calls without a hit\n", silent, silent == 1 ? "" : "s");
+		dp_buf_printf(&o->b, "    %zu probe%s%s without a hit\n", silent, silent == 1 ? "" : "s",
+		              silent_calls == silent ? " of system calls" : "");
 	free(row);
 }
 
@@ -197,8 +281,16 @@ static bool put_processes(struct dp_summary_out *o, const struct dp_summary *s)
 	return shown;
 }
 
+/* The tables of an aggregation have the hits, but not what was lost. */
+static bool is_told(const struct dp_summary *s)
+{
+	return s->aggregated && !s->verbose && !dp_summary_count(s->probe, s->n).lost;
+}
+
 void dp_summary_put_tables(struct dp_summary_out *o, const struct dp_summary *s)
 {
+	if (is_told(s))
+		return;
 	if (!put_processes(o, s) || s->verbose)
 		put_probes(o, s);
 }

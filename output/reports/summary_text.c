@@ -47,10 +47,27 @@ static void put_count(struct dp_summary_out *o, const char *color, size_t n, con
 	dp_summary_colored(o, n ? color : "", text);
 }
 
+/* "3 probes", or for a run over several processes "1 probe in 3 processes". */
+static void put_number(struct dp_summary_out *o, const struct dp_summary *s, size_t placed, size_t wanted)
+{
+	const size_t probes = dp_summary_probes(s), processes = dp_summary_processes(s);
+	dp_put_str(&o->b, "dynprobe: ");
+	if (processes > 1 && placed == wanted)
+		dp_buf_printf(&o->b, "%zu probe%s in %zu processes", probes, probes == 1 ? "" : "s", processes);
+	else if (processes > 1)
+		dp_buf_printf(&o->b, "%zu of %zu places of %zu probe%s in %zu processes", placed, wanted, probes,
+		              probes == 1 ? "" : "s", processes);
+	else if (placed == wanted)
+		dp_buf_printf(&o->b, "%zu probe%s", placed, placed == 1 ? "" : "s");
+	else
+		dp_buf_printf(&o->b, "%zu of %zu probe%s", placed, wanted, wanted == 1 ? "" : "s");
+}
+
 static void put_asked(struct dp_summary_out *o, const struct dp_summary *s, const struct dp_counts *all)
 {
-	dp_buf_printf(&o->b, "dynprobe: %zu probe%s requested", s->n, s->n == 1 ? "" : "s");
-	put_count(o, DP_SUMMARY_GOOD, all->placed, "placed");
+	put_number(o, s, all->placed, s->n - all->left_out);
+	dp_put_str(&o->b, " ");
+	dp_summary_colored(o, all->placed ? DP_SUMMARY_GOOD : "", "placed");
 	if (s->verbose)
 		put_groups(o, s, dp_summary_tactic);
 	if (all->refused > all->left_out) {
@@ -58,7 +75,8 @@ static void put_asked(struct dp_summary_out *o, const struct dp_summary *s, cons
 		put_groups(o, s, dp_summary_trouble_tag);
 	}
 	if (all->left_out) {
-		put_count(o, "", all->left_out, "left out of patterns");
+		put_count(o, "", all->left_out,
+		          all->left_out == 1 ? "place of a pattern left out" : "places of patterns left out");
 		put_groups(o, s, dp_summary_left_out_tag);
 	}
 	if (all->retired)
@@ -173,41 +191,46 @@ static void put_hits(struct dp_summary_out *o, const struct dp_summary *s, const
 
 /* ---- pauses of the target, and where the events are ---- */
 
-/* The longest of several stops alone tells little. */
-static void put_stops(struct dp_summary_out *o, const struct dp_summary_stops *s)
-{
-	if (s->stops < 2)
-		return;
-	dp_buf_printf(&o->b, " (%u stops, ", s->stops);
-	dp_put_duration(&o->b, s->held_ns);
-	dp_put_str(&o->b, " in total");
-	if (s->vain)
-		dp_buf_printf(&o->b, ", %u given up", s->vain);
-	dp_put_str(&o->b, ")");
-}
-
 static void put_time(struct dp_summary_out *o, const char *before, uint64_t ns)
 {
 	dp_put_str(&o->b, before);
 	dp_put_duration(&o->b, ns);
 }
 
-static void put_pause(struct dp_summary_out *o, const struct dp_summary *s)
+/* How long the program waited; the longest of several stops alone tells little. */
+static void put_pause(struct dp_summary_out *o, const struct dp_summary *s, uint64_t ns, const struct dp_summary_stops *stops)
 {
-	label(o, "", "pause");
-	put_time(o, "attach ", s->pause_attach_ns);
-	if (s->verbose)
-		put_stops(o, &s->attach);
-	put_time(o, ", detach ", s->pause_detach_ns);
-	if (s->verbose)
-		put_stops(o, &s->detach);
-	if (s->attach_ns)
-		put_time(o, "   (armed after ", s->attach_ns);
-	if (s->attach_ns && s->armed_ns) {
-		put_time(o, " for ", s->armed_ns);
-		put_time(o, ", removed in ", s->detach_ns);
+	if (!ns)
+		return;
+	put_time(o, " (program paused ", ns);
+	if (s->verbose && stops->stops > 1) {
+		dp_buf_printf(&o->b, ": %u stops, ", stops->stops);
+		dp_put_duration(&o->b, stops->held_ns);
+		dp_put_str(&o->b, " in total");
+		if (stops->vain)
+			dp_buf_printf(&o->b, ", %u given up", stops->vain);
 	}
-	dp_put_str(&o->b, s->attach_ns ? ")\n" : "\n");
+	dp_put_str(&o->b, ")");
+}
+
+static void put_times(struct dp_summary_out *o, const struct dp_summary *s)
+{
+	label(o, "", "probed");
+	if (s->armed_ns)
+		put_time(o, "for ", s->armed_ns);
+	dp_put_str(&o->b, s->armed_ns ? "; " : "");
+	dp_put_str(&o->b, "placed");
+	if (s->attach_ns)
+		put_time(o, " in ", s->attach_ns);
+	if (!s->launched)
+		put_pause(o, s, s->pause_attach_ns, &s->attach);
+	if (s->armed_ns || s->pause_detach_ns) {
+		dp_put_str(&o->b, ", removed");
+		if (s->armed_ns)
+			put_time(o, " in ", s->detach_ns);
+		put_pause(o, s, s->pause_detach_ns, &s->detach);
+	}
+	dp_put_str(&o->b, "\n");
 }
 
 static void put_line(struct dp_summary_out *o, const char *color, const char *name, const char *text)
@@ -329,7 +352,7 @@ static void put_programs(struct dp_summary_out *o, const struct dp_summary_progr
 
 void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 {
-	struct dp_summary_out o = {.color = color};
+	struct dp_summary_out o = {.color = color, .width = dp_summary_width(to), .ended = dp_summary_ended(s)};
 	struct dp_counts all = dp_summary_count(s->probe, s->n);
 	put_asked(&o, s, &all);
 	put_trouble(&o, s);
@@ -337,7 +360,7 @@ void dp_summary_text(const struct dp_summary *s, FILE *to, bool color)
 	if (!s->session)
 		dp_summary_put_tables(&o, s);
 	if (all.placed && (s->attach_ns || s->pause_detach_ns))
-		put_pause(&o, s);
+		put_times(&o, s);
 	put_waits(&o, s->waits);
 	put_inner(&o, s);
 	put_by_calls(&o, s);

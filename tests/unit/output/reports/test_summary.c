@@ -44,11 +44,18 @@ Test(summary, one_clean_probe_is_short)
 	                       .pause_detach_ns = 240000};
 	s.record_dir = "/root/lttng-traces/dynprobe-x";
 	s.ended_by = "interrupt";
-	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
+	shows(&s, "dynprobe: 1 probe placed\n"
 	          "  hits      12   recorded 12   lost 0\n"
-	          "  pause     attach 313us, detach 240us   (armed after 12.3ms for 3s, removed in 2.3ms)\n"
+	          "  probed    for 3s; placed in 12.3ms (program paused 313us), removed in 2.3ms (program paused 240us)\n"
 	          "  ended by  interrupt\n"
 	          "  trace     /root/lttng-traces/dynprobe-x\n");
+	s.launched = true;
+	s.pause_detach_ns = 0;
+	s.record_dir = NULL;
+	shows(&s, "dynprobe: 1 probe placed\n"
+	          "  hits      12   recorded 12   lost 0\n"
+	          "  probed    for 3s; placed in 12.3ms, removed in 2.3ms\n"
+	          "  ended by  interrupt\n");
 }
 
 /* 12 processes with two probes each, whose numbers and hits grow; then one without probes. */
@@ -111,7 +118,7 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	         .retired = true},
 	};
 	struct dp_summary s = {.probe = p, .n = 4, .left_bytes = 4096, .left_why = "a thread is inside"};
-	shows(&s, "dynprobe: 4 probes requested, 3 placed, 1 refused (DP-TOO-SHORT 1), 1 retired\n"
+	shows(&s, "dynprobe: 3 of 4 probes placed, 1 refused (DP-TOO-SHORT 1), 1 retired\n"
 	          "  refused   foo+0x3  DP-TOO-SHORT  no springboard within reach\n"
 	          "  retired   b        DP-FOREIGN    a breakpoint\\x1b came\n"
 	          "  hits      12345   recorded 12300   lost 45 (ring full 40, in fork children 5)\n"
@@ -129,7 +136,7 @@ Test(summary, nothing_placed_has_no_hits)
 {
 	struct dp_summary_probe p = {.name = "foo", .spec = "foo", .pid = 7, .tag = "DP-BUSY"};
 	struct dp_summary s = {.probe = &p, .n = 1};
-	shows(&s, "dynprobe: 1 probe requested, 0 placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
+	shows(&s, "dynprobe: 0 of 1 probe placed, 1 refused (DP-BUSY 1)\n  refused   foo  DP-BUSY\n");
 }
 
 Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
@@ -141,7 +148,7 @@ Test(summary, what_patterns_leave_out_is_a_count_and_no_row)
 	        {.name = "i", .spec = "i", .pid = 7, .tag = "DP-BUSY", .reason = "r"},
 	};
 	struct dp_summary s = {.probe = p, .n = 4};
-	shows(&s, "dynprobe: 4 probes requested, 1 placed, 1 refused (DP-BUSY 1), 2 left out of patterns (DP-NO-SIZE 2)\n"
+	shows(&s, "dynprobe: 1 of 2 probes placed, 1 refused (DP-BUSY 1), 2 places of patterns left out (DP-NO-SIZE 2)\n"
 	          "  refused   i  DP-BUSY  r\n"
 	          "  hits      1   recorded 1   lost 0\n");
 	char *text = json_of(&s);
@@ -153,14 +160,14 @@ Test(summary, memory_that_is_read_by_system_calls_is_said)
 {
 	struct dp_summary_probe p = {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1};
 	struct dp_summary s = {.probe = &p, .n = 1, .by_calls = "thread 9 \"x\""};
-	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
+	shows(&s, "dynprobe: 1 probe placed\n"
 	          "  hits      1   recorded 1   lost 0\n"
 	          "  memory    read by system calls, which takes microseconds: thread 9 \"x\"\n");
 	char *text = json_of(&s);
 	cr_expect_not_null(strstr(text, ",\"memory_by_calls\":{\"why\":\"thread 9 \\\"x\\\"\",\"ns\":null},"), "%s", text);
 	free(text);
 	s.by_calls_ns = 1500000;
-	shows(&s, "dynprobe: 1 probe requested, 1 placed\n"
+	shows(&s, "dynprobe: 1 probe placed\n"
 	          "  hits      1   recorded 1   lost 0\n"
 	          "  memory    read by system calls, which takes microseconds, for 1.5ms: thread 9 \"x\"\n");
 	text = json_of(&s);
@@ -185,7 +192,8 @@ Test(summary, sites_that_people_call_the_same_are_one_row_and_verbose_lists_them
 	         .recorded = 2,
 	         .lost.other = 4},
 	};
-	struct dp_summary s = {.probe = p, .n = 3, .attach = {.stops = 3, .held_ns = 1000}, .attach_ns = 1};
+	struct dp_summary s = {
+	        .probe = p, .n = 3, .attach = {.stops = 3, .held_ns = 1000}, .attach_ns = 1, .pause_attach_ns = 5000};
 	char *text = text_of(&s, false);
 	cr_expect(strstr(text, "    probe             hits      recorded          lost\n"
 	                       "    f:return             7             3             4\n"
@@ -195,7 +203,8 @@ Test(summary, sites_that_people_call_the_same_are_one_row_and_verbose_lists_them
 	free(text);
 	s.verbose = true;
 	text = text_of(&s, false);
-	cr_expect(strstr(text, "3 placed (1 jump, 1 pun, 1 trap)") && strstr(text, "(3 stops, 1us in total)") &&
+	cr_expect(strstr(text, "3 probes placed (1 jump, 1 pun, 1 trap)") &&
+	                  strstr(text, "(program paused 5us: 3 stops, 1us in total)") &&
 	                  strstr(text, "    f:return             6             2             4  trap\n"),
 	          "%s", text);
 	free(text);
@@ -215,6 +224,63 @@ Test(summary, several_targets_are_told_apart)
 	char *text = text_of(&s, false);
 	cr_assert_not_null(strstr(text, "  refused   9       f  DP-BUSY  busy\n"), "%s", text);
 	cr_assert_not_null(strstr(text, "    8       f                 2             2             0\n"), "%s", text);
+	free(text);
+}
+
+Test(summary, processes_are_not_counted_as_probes)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1},
+	        {.name = "f", .spec = "f", .pid = 8, .tactic = "jump", .recorded = 2},
+	        {.name = "f", .spec = "f", .pid = 0, .processes = 3, .tactic = "jump", .recorded = 4},
+	};
+	struct dp_summary s = {.probe = p, .n = 3};
+	shows(&s, "dynprobe: 1 probe in 5 processes placed\n"
+	          "  hits      7   recorded 7   lost 0\n"
+	          "    pid     probe          hits      recorded          lost\n"
+	          "    3 ended f                 4             4             0\n"
+	          "    8       f                 2             2             0\n"
+	          "    7       f                 1             1             0\n");
+	p[1].tactic = NULL;
+	p[1].tag = "DP-BUSY";
+	char *text = text_of(&s, false);
+	cr_expect_eq(strstr(text, "2 of 3 places of 1 probe in 5 processes placed, 1 refused (DP-BUSY 1)\n"), text + 10, "%s",
+	             text);
+	free(text);
+}
+
+Test(summary, aggregations_have_said_the_hits)
+{
+	struct dp_summary_probe p[] = {
+	        {.name = "f", .spec = "f", .pid = 7, .tactic = "jump", .recorded = 1},
+	        {.name = "g", .spec = "g", .pid = 7, .tactic = "jump", .recorded = 2},
+	};
+	struct dp_summary s = {.probe = p, .n = 2, .aggregated = true};
+	shows(&s, "dynprobe: 2 probes placed\n  hits      3   recorded 3   lost 0\n");
+	p[1].lost_crowded = 5;
+	char *text = text_of(&s, false);
+	cr_expect(strstr(text, "    g                 7             2             5\n"), "%s", text);
+	free(text);
+}
+
+Test(summary, many_probes_without_a_hit_are_counted_and_long_names_shortened)
+{
+	struct dp_summary_probe p[20] = {0};
+	for (size_t i = 0; i < 20; i++)
+		p[i] = (struct dp_summary_probe){.name = "f", .spec = "f", .pid = 7, .tactic = "jump"};
+	p[3].name = "std::vector<a::rather::long::name>::push_back(a::rather::long::name const&)";
+	p[3].recorded = 2;
+	p[4].recorded = 1;
+	struct dp_summary s = {.probe = p, .n = 20};
+	char *text = text_of(&s, false);
+	cr_expect(strstr(text, "    std::vector<a::rat...:long::name const&)             2             2             0\n"
+	                       "    f                                                    1             1             0\n"
+	                       "    18 probes without a hit\n"),
+	          "%s", text);
+	free(text);
+	s.n = 5;
+	text = text_of(&s, false);
+	cr_expect_null(strstr(text, "without a hit"), "%s", text);
 	free(text);
 }
 
