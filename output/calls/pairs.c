@@ -165,6 +165,7 @@ struct dp_held_call *dp_call_pairs_hold(struct dp_call_pairs *p, const struct dp
 	if (comm)
 		memcpy(payload + e->len, e->comm, comm);
 	h->e.payload = payload;
+	h->e.process = NULL;
 	h->e.comm = comm ? (const char *)payload + e->len : NULL;
 	t->newest = h;
 	cut(t);

@@ -61,12 +61,12 @@ static void begin_object(struct perfetto *p)
 
 /* ---- names of threads and processes ---------------------------------------------------------------------------------------- */
 
-static void put_name(struct perfetto *p, const char *what, const struct dp_event *e, pid_t tid)
+static void put_name(struct perfetto *p, const char *what, const struct dp_event *e, pid_t tid, const char *name)
 {
 	struct dp_buf *b = &p->lines.b;
 	begin_object(p);
 	dp_buf_printf(b, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", what, e->pid, tid);
-	dp_put_json_str(b, e->comm ? e->comm : "");
+	dp_put_json_str(b, name ? name : "");
 	dp_put_str(b, "}}");
 }
 
@@ -91,9 +91,9 @@ static bool is_new(struct perfetto *p, pid_t pid, pid_t tid)
 static void name_thread(struct perfetto *p, const struct dp_event *e)
 {
 	if (is_new(p, e->pid, 0))
-		put_name(p, "process_name", e, e->pid);
+		put_name(p, "process_name", e, e->pid, e->process ? e->process : e->comm);
 	if (is_new(p, e->pid, e->tid))
-		put_name(p, "thread_name", e, e->tid);
+		put_name(p, "thread_name", e, e->tid, e->comm);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------------------- */

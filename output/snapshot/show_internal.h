@@ -24,6 +24,8 @@ struct dp_shower {
 
 /* Appends text from the target or a file, escaped for terminals. */
 void dp_show_put(struct dp_shower *x, const char *text);
+/* A system call with its arguments as numbers, with their names: futex(0x7f12, FUTEX_WAIT_PRIVATE, 2, NULL). */
+void dp_show_call(struct dp_shower *x, const char *text);
 void dp_show_colored(struct dp_shower *x, const char *color, const char *text);
 void dp_show_indent(struct dp_shower *x, size_t n);
 /* Width of the current line, without colour codes. */

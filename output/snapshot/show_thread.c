@@ -225,7 +225,7 @@ static void put_kernel(struct dp_shower *x, const struct dp_snap_thread *t)
 	const struct dp_snap_kframe *k = t->kframes;
 	if (t->syscall_text) {
 		dp_put_str(&x->b, "    in ");
-		dp_show_put(x, t->syscall_text);
+		dp_show_call(x, t->syscall_text);
 		dp_put_str(&x->b, "\n");
 	}
 	const bool folded = dp_show_folds(x);

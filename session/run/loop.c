@@ -85,14 +85,17 @@ static void on_hit(const struct dp_hit *hit, void *data)
 		s->place[hit->probe].damaged++;
 		return;
 	}
+	const pid_t pid = hit->pid ? hit->pid : dp_target_pid(s->target);
+	const char *comm = dp_target_comm(s->target);
 	const struct dp_event event = {
 	        .ns = hit->ns,
-	        .pid = hit->pid ? hit->pid : dp_target_pid(s->target),
+	        .pid = pid,
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
 	        .lane = hit->lane,
-	        .comm = dp_target_comm(s->target),
+	        .comm = dp_thread_name(&run->threads, pid, hit->tid, hit->ns, comm),
+	        .process = comm,
 	        .probe = hit->probe,
 	        .payload = hit->payload,
 	        .len = hit->len,
@@ -147,10 +150,12 @@ static void on_batch(const struct dp_hits *hits, void *data)
 		drop_batch(run, s, hits);
 		return;
 	}
+	const pid_t pid = hits->pid ? hits->pid : dp_target_pid(s->target);
+	const uint64_t ns = hits->n ? hits->item[0].ns : 0;
 	const struct dp_event_batch batch = {
 	        .hits = hits,
-	        .pid = hits->pid ? hits->pid : dp_target_pid(s->target),
-	        .comm = dp_target_comm(s->target),
+	        .pid = pid,
+	        .comm = dp_thread_name(&run->threads, pid, hits->tid, ns, dp_target_comm(s->target)),
 	        .image = dp_target_image(dp_pending_draining(s)),
 	};
 	run->trace->calls->batch(&batch, run->trace->calls->run_data);
@@ -266,7 +271,8 @@ static void note_end(const struct dp_run *run, const struct dp_session *s, const
 	char text[256], name[64] = "";
 	if (s->end == DP_WATCH_EXECED)
 		dp_proc_comm(dp_target_pid(s->target), name, sizeof(name));
-	snprintf(text, sizeof(text), "process %d %s%s%s", dp_target_pid(s->target), *name ? "executes " : "has ended", name, then);
+	snprintf(text, sizeof(text), "process %d %s%s%s", dp_target_pid(s->target), *name ? "executes " : "has ended", name,
+	         then);
 	dp_run_note(run, text);
 }
 

@@ -36,6 +36,7 @@ void dp_run_fini(struct dp_run *run)
 	dp_snapshots_fini(run);
 	dp_rows_fini(run);
 	free(run->decoder);
+	dp_thread_names_fini(&run->threads);
 	dp_expansion_fini(&run->expanded);
 }
 

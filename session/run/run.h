@@ -7,6 +7,7 @@
 #ifndef DP_SESSION_RUN_RUN_H
 #define DP_SESSION_RUN_RUN_H
 
+#include "session/thread_names.h"
 #include "session/expand/expand.h"
 #include "session/process/session.h"
 
@@ -48,6 +49,7 @@ struct dp_run {
 	struct dp_lttng *lttng;
 	struct dp_snapshots *snapshots; /* snapshots.h */
 	struct dp_rows *rows;           /* rows.h */
+	struct dp_thread_names threads;
 	struct dp_decoder *decoder;     /* of each probe's hits; .fields is NULL before the first (loop.c) */
 	char *lttng_session;            /* the user's current one */
 	const char *supersedes; /* name of the resident probe that the only probe of this run replaces, or NULL (keep.c) */

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import tempfile
@@ -309,7 +310,10 @@ class Show(harness.Case):
         harness.tool("snapshot", p.pid, "-o", file, status=0)
         brief = self.show("--brief", file).out
         self.assertRegex(brief, r'(?m)^Thread \d+ "pool": \w*pause < main\n5 threads "even", "odd": \w+ < worker$')
-        self.assertRegex(self.show(file).out, r'(?m)^5 threads "even", "odd" with this stack: \d+')
+        shown = self.show(file).out
+        self.assertRegex(shown, r'(?m)^5 threads "even", "odd" with this stack: \d+')
+        worker = re.search(r'"odd" with this stack: (\d+)', shown)[1]
+        self.assertRegex(self.show("--thread", worker, file).out, r"(?m)^    in futex\(0x[0-9a-f]+, FUTEX_WAIT_BITSET_PRIVATE\|FUTEX_CLOCK_REALTIME, 0, NULL, FUTEX_BITSET_MATCH_ANY\)$")
         self.assertNotIn("condition variable", brief)
 
     @harness.needs("gcc")

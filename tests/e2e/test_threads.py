@@ -1,12 +1,36 @@
 # SPDX-License-Identifier: MIT
 """Tests threads in every state: none sees an interrupted call, a lost wake-up, a wrong result or another signal mask."""
 
+import json
 import os
 import signal
 import time
 
 import harness
 from harness import Case, State, wait_until
+
+
+NAMED = """
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) void tick(void) { asm volatile(""); }
+static void *worker(void *p) { for (;;) { tick(); usleep(1000); } return p; }
+int main(void)
+{
+	for (int i = 0; i < 3; i++) {
+		char name[16];
+		pthread_t t;
+		pthread_create(&t, NULL, worker, NULL);
+		snprintf(name, sizeof(name), "worker-%d", i);
+		pthread_setname_np(t, name);
+	}
+	puts("READY");
+	fflush(stdout);
+	worker(NULL);
+}
+"""
 
 
 class Threads(Case):
@@ -30,6 +54,26 @@ class Threads(Case):
         self.assertGreater(len(seen), 5)
         self.assertEqual(seen - tasks, set())
         self.assert_result_ok(t)
+
+    def test_threads_have_their_own_names(self):
+        program = harness.compiled(self.path("app"), "gcc", "-O1", "-pthread", text=NAMED)
+        t = self.target(program)
+        names = {"app", "worker-0", "worker-1", "worker-2"}
+        r = self.attach(t, "--function", "tick", "-n", 400)
+        self.assert_ok(r)
+        self.assertEqual({e["comm"] for e in r.events}, names)
+        self.assertEqual({e["comm"] for e in r.events if e["tid"] == t.pid}, {"app"})
+        self.assertEqual(len({(e["tid"], e["comm"]) for e in r.events}), 4)
+        file = self.path("perfetto.json")
+        harness.tool("--pid", t.pid, "--function", "tick", "-n", 400, "-f", "perfetto", "-o", file, status=0)
+        with open(file) as f:
+            said = [e for e in json.load(f)["traceEvents"] if e["ph"] == "M"]
+        self.assertEqual({e["args"]["name"] for e in said if e["name"] == "thread_name"}, names)
+        self.assertEqual([e["args"]["name"] for e in said if e["name"] == "process_name"], ["app"])
+        trace = self.path("trace")
+        harness.tool("--pid", t.pid, "--function", "tick", "-n", 400, "-q", "--record", trace, status=0)
+        viewed = map(json.loads, harness.tool("view", trace, "-f", "json", status=0).stdout.splitlines())
+        self.assertEqual({e["comm"] for e in viewed if e["type"] == "event"}, names)
 
     def test_no_system_call_is_interrupted_and_no_wake_up_lost(self):
         """Covers every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
