@@ -5,7 +5,7 @@
 
 const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
         [DP_LOSS_FULL] = {"ring full", "full",
-                          "larger rings (--buffer-size 8M), hits that wait (--on-full block=100ms), or fewer and shorter events "
+                          "larger rings (--buffer-size), hits that wait (--on-full block=100ms), or fewer and shorter events "
                           "(--when, -t)"},
         [DP_LOSS_NO_SLOT] = {"more threads than rings", "no_slot",
                              "more memory for rings (--max-memory), or smaller ones (--buffer-size 64K)"},
@@ -17,7 +17,7 @@ const struct dp_loss_name dp_loss_names[DP_LOSS_COUNT] = {
                               "--sink ring needs nothing of LTTng in the thread"},
         [DP_LOSS_NO_STACK] = {"too little stack", "no_stack", NULL},
         [DP_LOSS_OVERWRITTEN] = {"overwritten by later ones", "overwritten",
-                                 "larger rings (--buffer-size 8M, --max-memory), or no --overwrite"},
+                                 "larger rings (--buffer-size, --max-memory), or no --overwrite"},
         [DP_LOSS_UNREADABLE] = {"condition could not be evaluated", "unreadable",
                                 "test the pointer first: --when 'p != 0 && p->n > 3'"},
         [DP_LOSS_UNWANTED] = {"not enabled in the LTTng session", "unwanted", NULL},

@@ -122,7 +122,7 @@ Test(summary, refusals_losses_and_leftovers_are_loud)
 	          "  refused   foo+0x3  DP-TOO-SHORT  no springboard within reach\n"
 	          "  retired   b        DP-FOREIGN    a breakpoint\\x1b came\n"
 	          "  hits      12345   recorded 12300   lost 45 (ring full 40, in fork children 5)\n"
-	          "            ring full: larger rings (--buffer-size 8M), hits that wait (--on-full block=100ms), or fewer and "
+	          "            ring full: larger rings (--buffer-size), hits that wait (--on-full block=100ms), or fewer and "
 	          "shorter events (--when, -t)\n"
 	          "            in fork children: --follow records the children, too\n"
 	          "    probe          hits      recorded          lost\n"
