@@ -70,6 +70,15 @@ static inline uint32_t dp_agg_text_words(uint32_t bytes)
 	return (bytes + 7) / 8;
 }
 #define DP_AGG_REACH 64u /* entries tried, from the key's own place on */
+/*
+ * For histograms of times, whose steps are 1, 2, 5, 10, 20, 50 ... ns (decision 0081). From one power of two to the next there is at
+ * most one such bound, so a value's bucket follows from its highest bit and one comparison: for i = highest bit of (value | 1) it is
+ * below[i], plus 1 if value >= bound[i], unsigned. Values below 0 are above all others.
+ */
+struct dp_decimal {
+	uint64_t bound[64];
+	uint8_t below[64];
+};
 /* A call that was entered and has not returned. Index: stack address (of the return address) >> 4 modulo DP_AGG_PAIRS. */
 struct dp_agg_pair {
 	uint64_t call; /* stack address << 16 | pair number; 0: free */

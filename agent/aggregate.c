@@ -9,6 +9,15 @@
 
 #define REACH 64u /* table entries tried, from the key's own place on */
 
+/* Ten powers of two, and a thousand times as much for the next ten: 2^(k+10) is little more than 1000 * 2^k. */
+#define BOUNDS(n) 5 * n, 10 * n, 20 * n, 50 * n, 100 * n, 200 * n, 500 * n, 1000 * n, 2000 * n, UINT64_MAX
+#define BELOW(n)  n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7, n + 8, n + 9
+const struct dp_decimal dp_agent_decimal __attribute__((aligned(64))) = {
+        .bound = {1, 2, BOUNDS(UINT64_C(1)), BOUNDS(UINT64_C(1000)), BOUNDS(UINT64_C(1000000)), BOUNDS(UINT64_C(1000000000)),
+                  BOUNDS(UINT64_C(1000000000000)), BOUNDS(UINT64_C(1000000000000000)), UINT64_C(5000000000000000000), 0},
+        .below = {0, 1, BELOW(2), BELOW(11), BELOW(20), BELOW(29), BELOW(38), BELOW(47), 56, 57},
+};
+
 static uint64_t block_at(const struct dp_aggs *a, uint64_t i)
 {
 	return a->head + DP_AGGS_HEAD + i * a->size;

@@ -27,6 +27,7 @@ uint64_t dp_agg_texts(const struct dp_probe_desc *desc, const uint64_t *given, u
 /* Counts a hit in a child that is not followed. */
 void dp_agg_lose_forked(const struct dp_probe_desc *desc);
 
+extern const struct dp_decimal dp_agent_decimal __attribute__((visibility("default")));
 DP_EXPORT void dp_agent_stacked(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_stacked_apart(struct dp_capture *capture, const struct dp_op *op);
 DP_EXPORT void dp_agent_stacked_done(struct dp_capture *capture);

@@ -26,12 +26,12 @@ relocs=$(readelf -rW "$agent" | grep R_X86_64)
 [ -z "$relocs" ] || refuse "relocations (a pointer in a constant table?)" "$relocs"
 undefined=$(nm -u "$agent"; nm -D -u "$agent")
 [ -z "$undefined" ] || refuse "undefined symbols" "$undefined"
-for name in dp_thunk_acquire dp_thunk_ask dp_thunk_cells dp_thunk_keyed dp_agent_stacked dp_agent_stacked_apart dp_agent_stacked_done dp_agent_read dp_agent_string dp_agent_backtrace dp_agent_backtrace_apart dp_agent_park dp_agent_finish dp_sink_loader dp_call_entry \
+for name in dp_agent_decimal dp_thunk_acquire dp_thunk_ask dp_thunk_cells dp_thunk_keyed dp_agent_stacked dp_agent_stacked_apart dp_agent_stacked_done dp_agent_read dp_agent_string dp_agent_backtrace dp_agent_backtrace_apart dp_agent_park dp_agent_finish dp_sink_loader dp_call_entry \
 	dp_agent_trap dp_agent_trap_restorer dp_agent_trap_syscall dp_agent_trap_state dp_agent_trap_called \
 	dp_agent_loaded dp_agent_loaded_state; do
-	nm -D --defined-only "$agent" | grep -q " T $name\$" || refuse "entry point $name is not exported"
+	nm -D --defined-only "$agent" | grep -q " [TR] $name\$" || refuse "entry point $name is not exported"
 done
-exported=$(nm -D --defined-only "$agent" | awk '{ print $3 }' | grep -v -E '^(dp_thunk_(acquire|ask|cells|keyed)|dp_agent_(stacked|stacked_apart|stacked_done|read|string|backtrace|backtrace_apart|park|finish|trap|trap_restorer|trap_syscall|trap_state|trap_called|loaded|loaded_state)|dp_sink_loader|dp_call_entry)$')
+exported=$(nm -D --defined-only "$agent" | awk '{ print $3 }' | grep -v -E '^(dp_thunk_(acquire|ask|cells|keyed)|dp_agent_(decimal|stacked|stacked_apart|stacked_done|read|string|backtrace|backtrace_apart|park|finish|trap|trap_restorer|trap_syscall|trap_state|trap_called|loaded|loaded_state)|dp_sink_loader|dp_call_entry)$')
 [ -z "$exported" ] || refuse "exported, but no entry point" "$exported"
 
 all=$(objdump -d --no-show-raw-insn "$agent" | grep -E '^ *[0-9a-f]+:|^[0-9a-f]+ <')

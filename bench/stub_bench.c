@@ -220,6 +220,18 @@ static void add_gated(const struct dp_runtime *rt, const char *const *one)
 	add_code("a look at the direction flag", df_code, (size_t)(df_end - df_code), 0);
 }
 
+static const struct dp_decimal *make_decimal(void)
+{
+	static struct dp_decimal table __attribute__((aligned(64)));
+	memset(table.bound, 0xff, sizeof(table.bound));
+	for (unsigned i = 1; i < DP_AGG_DECIMAL_WORDS - 1; i++)
+		table.bound[63 - __builtin_clzll((uint64_t)dp_decimal_from(i))] = (uint64_t)dp_decimal_from(i);
+	table.bound[63] = 0;
+	for (unsigned k = 1; k < 64; k++)
+		table.below[k] = (uint8_t)dp_decimal_bucket((int64_t)((UINT64_C(1) << k) - 1));
+	return &table;
+}
+
 /* `near`: the gate's address, or 0. */
 static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t near)
 {
@@ -238,6 +250,7 @@ static struct dp_runtime answers_runtime(const struct dp_runtime *rt, uint64_t n
 	with.agent = (uint64_t)&s->agent;
 	with.cells = with.keyed = (uint64_t)&bench_acquire;
 	with.tick_ns = UINT64_C(1) << 31;
+	with.decimal = (uint64_t)make_decimal();
 	return with;
 }
 
@@ -287,7 +300,8 @@ static void add_answers(const struct dp_runtime *rt)
 	static const struct dp_agg count = {.what = DP_AGG_COUNT}, log2 = {.what = DP_AGG_LOG2, .value = &arg},
 	                           linear = {.what = DP_AGG_LINEAR, .value = &arg, .step = 10000, .buckets = 100},
 	                           all = {.what = DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX, .value = &arg},
-	                           time = {.what = DP_AGG_LOG2, .value = &took};
+	                           decimal = {.what = DP_AGG_DECIMAL, .value = &arg},
+	                           time = {.what = DP_AGG_DECIMAL, .value = &took};
 	const struct dp_runtime first = answers_runtime(rt, 0x30000000), far = answers_runtime(rt, 0);
 	struct dp_runtime apart = first, bases = first;
 	bases.identity = DP_ID_TID;
@@ -303,6 +317,7 @@ static void add_answers(const struct dp_runtime *rt)
 	add_stub("count, condition true", &first, none, (struct extra){.answer = &count, .when = "rdi != 0x7999999"});
 	add_stub("sum, min, max", &first, none, (struct extra){.answer = &all});
 	add_stub("log2 histogram", &first, none, (struct extra){.answer = &log2});
+	add_stub("decimal histogram", &first, none, (struct extra){.answer = &decimal});
 	add_stub("linear histogram", &first, none, (struct extra){.answer = &linear});
 	add_pair("duration: entry and return", &first, &time);
 	add_stub("duration: entry", &first, none, (struct extra){.pair = 1, .enters = true});

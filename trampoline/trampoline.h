@@ -141,6 +141,7 @@ struct dp_runtime { /* addresses of the agent's parts in the target, now or once
 	bool faults;
 	/* Aggregations: the agent's entry points, and the cells as the agent will find them; answers.head 0: there are none. */
 	uint64_t cells, keyed, stacked, stacked_apart, stacked_done;
+	uint64_t decimal; /* its struct dp_decimal */
 	struct dp_aggs answers;
 	uint64_t tick_ns; /* ns per tick of the time stamp counter, as a 32.32 fixed-point number */
 	bool bases;       /* with DP_ID_TID: the fs base identifies threads, and rdfsbase reads it */
@@ -207,7 +208,9 @@ enum dp_agg_what {
 	DP_AGG_MAX = 8,
 	DP_AGG_LOG2 = 16,  /* DP_AGG_LOG2_WORDS buckets: [0] is 0, [i] is [2^(i-1), 2^i), the last is negative values */
 	DP_AGG_LINEAR = 32, /* below `low`, `buckets` of `step` each, above */
+	DP_AGG_DECIMAL = 64, /* DP_AGG_DECIMAL_WORDS buckets (dp_decimal_from()), the last is negative values */
 };
+#define DP_AGG_HISTOGRAM (DP_AGG_LOG2 | DP_AGG_LINEAR | DP_AGG_DECIMAL)
 enum dp_agg_word { /* of SUM, MIN and MAX; these two store the value with its top bit flipped, so that 0 means none */
 	DP_AGG_WORD_COUNT,
 	DP_AGG_WORD_SUM,
@@ -217,6 +220,10 @@ enum dp_agg_word { /* of SUM, MIN and MAX; these two store the value with its to
 };
 #define DP_AGG_LOG2_WORDS 65u
 #define DP_AGG_LINEAR_MAX 4096u
+#define DP_AGG_DECIMAL_WORDS 59u
+/* Where bucket i begins, and the one before it ends: 0, 1, 2, 5, 10, 20, 50 and so on, to 5 * 10^18. */
+int64_t dp_decimal_from(unsigned i);
+unsigned dp_decimal_bucket(int64_t value);
 #define DP_AGG_PARTS_MOST 6u /* aggregations in one chain */
 struct dp_agg_text { /* a key that is the string at the address `key` */
 	uint32_t size;                /* most bytes, NUL included, as of a field; 0: the key is a number */
@@ -224,7 +231,7 @@ struct dp_agg_text { /* a key that is the string at the address `key` */
 	bool count_is_signed, is_array; /* as of a field */
 };
 struct dp_agg {
-	unsigned what; /* COUNT alone, LOG2 alone, LINEAR alone, or some of SUM, MIN, MAX */
+	unsigned what; /* COUNT alone, one of HISTOGRAM alone, or some of SUM, MIN, MAX */
 	const struct dp_expr *value; /* NULL with COUNT */
 	int64_t low;
 	uint64_t step;

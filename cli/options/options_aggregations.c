@@ -147,10 +147,11 @@ static struct dp_error *ask_linear(struct dp_parser *p, const char *arg, char *t
 
 struct dp_error *dp_option_hist(struct dp_parser *p, const char *arg)
 {
-	const struct dp_agg_part part = {.what = DP_AGG_LOG2, .value = arg};
+	struct dp_agg_part part = {.value = arg};
 	char *comma[3], *text = strdup(arg);
 	if (!text)
 		return dp_error_nomem();
+	part.what = dp_agg_is_ns(&part) ? DP_AGG_DECIMAL : DP_AGG_LOG2;
 	char *end = text + strlen(text);
 	for (int i = 2; i >= 0; i--) {
 		comma[i] = end ? last_comma(text, end) : NULL;

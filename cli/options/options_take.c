@@ -210,8 +210,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"count", 0, NULL, "count hits instead of recording events", COUNTS, .take = dp_option_aggregation,
          .value = DP_RANK_HITS},
         {"hist", 0, "EXPR",
-         "a histogram of EXPR, by powers of two, or 'EXPR,LOW,HIGH,STEP' (also times: 'duration,0,10ms,1ms'); with --return: "
-         "duration",
+         "a histogram of EXPR, by powers of two, of times by 1, 2, 5, 10 ..., or 'EXPR,LOW,HIGH,STEP' (also times: "
+         "'duration,0,10ms,1ms'); with --return: duration",
          COUNTS, .take = dp_option_hist},
         {"sum", 0, "EXPR", "the sum of EXPR over all hits", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_SUM},
         {"avg", 0, "EXPR", "the average", COUNTS, .take = dp_option_aggregation, .value = DP_RANK_AVERAGE},

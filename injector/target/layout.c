@@ -176,6 +176,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	rt.stacked = text + agent.stacked;
 	rt.stacked_apart = text + agent.stacked_apart;
 	rt.stacked_done = text + agent.stacked_done;
+	rt.decimal = text + agent.decimal;
 	rt.answers = dp_aggs_layout(t, &unused);
 	rt.answers.head = rt.answers.size ? t->in.region[DP_REGION_DATA].addr + dp_data_layout(t).cells : 0;
 	if (t->cells.pairs)

@@ -69,6 +69,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        .stacked = symbol(ehdr, DP_SYM_STACKED) - base,
 	        .stacked_apart = symbol(ehdr, DP_SYM_STACKED_APART) - base,
 	        .stacked_done = symbol(ehdr, DP_SYM_STACKED_DONE) - base,
+	        .decimal = symbol(ehdr, DP_SYM_DECIMAL) - base,
 	        .ask = symbol(ehdr, DP_SYM_ASK) - base,
 	        .call = symbol(ehdr, DP_SYM_CALL) - base,
 	        .loader = symbol(ehdr, DP_SYM_SINK_LOADER) - base,
@@ -84,7 +85,7 @@ struct dp_error *dp_agent_image_load(struct dp_agent_image *ret)
 	        image.cells,      image.keyed,       image.stacked, image.stacked_done, image.loaded,        image.loaded_state,
 	        image.acquire,    image.read,        image.string,  image.backtrace,    image.apart,         image.finish,
 	        image.ask,        image.call,        image.loader,  image.trap,         image.trap_restorer, image.trap_syscall,
-	        image.trap_state, image.trap_called, image.park,    image.stacked_apart};
+	        image.trap_state, image.trap_called, image.park,    image.stacked_apart, image.decimal};
 	for (size_t i = 0; i < sizeof(entry) / sizeof(*entry); i++)
 		if (entry[i] >= image.size)
 			return dp_error(DP_TAG_INTERNAL, "the agent inside dynprobe lacks entry point %zu", i);

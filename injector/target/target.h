@@ -300,7 +300,7 @@ uint64_t dp_writable_end(const struct dp_process *p, uint64_t addr, uint64_t mos
 
 /* The agent's bytes, and its entry points relative to the first byte. */
 struct dp_agent_image {
-	uint64_t cells, keyed, stacked, stacked_apart, stacked_done;
+	uint64_t cells, keyed, stacked, stacked_apart, stacked_done, decimal;
 	const uint8_t *bytes;
 	size_t size;
 	uint64_t acquire, read, string, backtrace, apart, park, finish, ask;

@@ -20,7 +20,7 @@ unsigned dp_agg_part_words(const struct dp_agg_part *part)
 
 bool dp_agg_is_histogram(const struct dp_agg_part *part)
 {
-	return part->what & (DP_AGG_LOG2 | DP_AGG_LINEAR);
+	return part->what & DP_AGG_HISTOGRAM;
 }
 
 bool dp_agg_is_ns(const struct dp_agg_part *part)
@@ -71,10 +71,21 @@ static void log2_bucket(unsigned i, int64_t *from, int64_t *to)
 	}
 }
 
+static void decimal_bucket(unsigned i, int64_t *from, int64_t *to)
+{
+	const bool negative = i == DP_AGG_DECIMAL_WORDS - 1;
+	*from = negative ? INT64_MIN : dp_decimal_from(i);
+	*to = negative ? 0 : i == DP_AGG_DECIMAL_WORDS - 2 ? INT64_MAX : dp_decimal_from(i + 1);
+}
+
 void dp_agg_bucket(const struct dp_agg_part *part, unsigned i, int64_t *from, int64_t *to)
 {
 	if (part->what & DP_AGG_LOG2) {
 		log2_bucket(i, from, to);
+		return;
+	}
+	if (part->what & DP_AGG_DECIMAL) {
+		decimal_bucket(i, from, to);
 		return;
 	}
 	*from = i ? (int64_t)((uint64_t)part->low + (i - 1) * part->step) : INT64_MIN;
@@ -83,9 +94,9 @@ void dp_agg_bucket(const struct dp_agg_part *part, unsigned i, int64_t *from, in
 
 unsigned dp_agg_bucket_in_order(const struct dp_agg_part *part, unsigned i)
 {
-	if (!(part->what & DP_AGG_LOG2))
+	if (part->what & DP_AGG_LINEAR)
 		return i;
-	return i ? i - 1 : DP_AGG_LOG2_WORDS - 1;
+	return i ? i - 1 : dp_agg_part_words(part) - 1;
 }
 
 static struct dp_percentile within(const struct dp_agg_part *part, unsigned bucket, double share)

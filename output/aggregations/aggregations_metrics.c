@@ -169,7 +169,7 @@ static void put_value(struct dp_buf *b, const struct dp_aggs_shown *a, const str
 
 static bool has(const struct dp_agg_part *p, enum kind kind, bool ns)
 {
-	static const unsigned what[NKINDS] = {DP_AGG_SUM, DP_AGG_MIN, DP_AGG_MAX, DP_AGG_LOG2 | DP_AGG_LINEAR};
+	static const unsigned what[NKINDS] = {DP_AGG_SUM, DP_AGG_MIN, DP_AGG_MAX, DP_AGG_HISTOGRAM};
 	return p->what & what[kind] && dp_agg_is_ns(p) == ns;
 }
 

@@ -44,7 +44,7 @@ void dp_units_percentile(const struct dp_agg_part *part, char text[DP_UNITS_TEXT
 	snprintf(text, DP_UNITS_TEXT, "%s%.44s", p.open < 0 ? "<" : p.open > 0 ? ">=" : "", value);
 }
 
-/* With all its digits: 1024 is 1.024us. */
+/* With all its digits: 1500 is 1.5us. */
 static void exact_ns(char text[DP_UNITS_TEXT], int64_t ns)
 {
 	static const char *const unit[] = {"ns", "us", "ms", "s"};
@@ -67,9 +67,9 @@ void dp_units_bound(const struct dp_agg_part *part, char text[DP_UNITS_TEXT], in
 	int unit = -1;
 	if (v == INT64_MIN || v == INT64_MAX)
 		snprintf(text, DP_UNITS_TEXT, "...");
-	else if (!(part->what & DP_AGG_LOG2) && dp_agg_is_ns(part))
+	else if (dp_agg_is_ns(part))
 		exact_ns(text, v);
-	else if (!(part->what & DP_AGG_LOG2) || dp_agg_is_ns(part))
+	else if (!(part->what & DP_AGG_LOG2))
 		dp_units_value(part, text, v);
 	else {
 		for (; v >= 1024 && v % 1024 == 0; v /= 1024)

@@ -12,10 +12,7 @@ void dp_units_ns(char text[DP_UNITS_TEXT], double ns);
 void dp_units_value(const struct dp_agg_part *part, char text[DP_UNITS_TEXT], int64_t v);
 void dp_units_average(const struct dp_agg_part *part, char text[DP_UNITS_TEXT], double v);
 void dp_units_percentile(const struct dp_agg_part *part, char text[DP_UNITS_TEXT], const uint64_t *cells, unsigned percent);
-/*
- * A bound of a bucket. Powers of two of ns have no round units: they have three digits. The bounds of a linear histogram are what
- * the user chose, and exact.
- */
+/* A bound of a bucket, exactly. */
 void dp_units_bound(const struct dp_agg_part *part, char text[DP_UNITS_TEXT], int64_t v);
 void dp_units_rate(char text[DP_UNITS_TEXT], double per_second);
 

@@ -288,6 +288,8 @@ static void count(const struct dp_agg_part *a, uint64_t *cells, int64_t value)
 	const uint64_t top = UINT64_C(1) << 63;
 	if (a->what & DP_AGG_LOG2) {
 		cells[log2_bucket(value)]++;
+	} else if (a->what & DP_AGG_DECIMAL) {
+		cells[dp_decimal_bucket(value)]++;
 	} else if (a->what & DP_AGG_LINEAR) {
 		cells[linear_bucket(a, value)]++;
 	} else {

@@ -14,6 +14,14 @@ async function eachEvent(mine, visit) {
 const STEPS = 16, SIZES = 64 * STEPS;
 const sizeOf = (ns) => { if (ns < 1) return 0; const e = Math.floor(Math.log2(ns)); return Math.min(SIZES - 1, e * STEPS + Math.floor((ns / 2 ** e - 1) * STEPS)); };
 const ofSize = (s) => 2 ** Math.floor(s / STEPS) * (1 + (s % STEPS + 0.5) / STEPS);
+/* Round times, as of --hist duration: 0, 1 ns, 2, 5, 10, 20, 50 ns and so on. */
+const ROUND = [0, ...Array.from({ length: 57 }, (_, k) => Number([1, 2, 5][k % 3] + "e" + Math.floor(k / 3)))];
+function roundOf(ns) {
+	let i = ns < 1 ? 0 : Math.floor(Math.log10(ns) * 3);
+	while (i && ROUND[i] > ns) i--;
+	while (i + 1 < ROUND.length && ROUND[i + 1] <= ns) i++;
+	return i;
+}
 class Tally {
 	constructor() { this.n = 0; this.timed = 0; this.total = 0; this.most = 0; this.sizes = null; }
 	add(d) {
@@ -87,11 +95,12 @@ function mix(part) {
 	return `rgb(${a.map((x, k) => Math.round(x + (b[k] - x) * part)).join(",")})`;
 }
 async function drawLatency(pane, mine) {
-	const width = Math.max(200, pane.clientWidth - 28), columns = Math.floor(width / 4), grid = new Uint32Array(columns * 64 * 4), tally = new Tally(), scale = columns / (shown.to - shown.from);
+	const width = Math.max(200, pane.clientWidth - 28), columns = Math.floor(width / 4), grid = new Uint32Array(columns * 64 * 4), rounds = new Uint32Array(ROUND.length), tally = new Tally(), scale = columns / (shown.to - shown.from);
 	const done = await eachEvent(mine, (i) => {
 		const d = trace.duration[i];
 		if (d < 0) return;
 		tally.add(d);
+		rounds[roundOf(d)]++;
 		grid[Math.min(columns - 1, Math.floor((trace.time[i] - shown.from) * scale)) * 256 + Math.floor(sizeOf(d) / 4)]++;
 	});
 	if (!done) return;
@@ -101,7 +110,7 @@ async function drawLatency(pane, mine) {
 	canvas.id = "heat";
 	canvas.setAttribute("role", "img");
 	canvas.setAttribute("aria-label", `Latency of ${clean(what)}: half of the calls take ${tally.percentile(0.5)} at most, one in a hundred more than ${tally.percentile(0.99)}`);
-	pane.replaceChildren(make("h2", "", `Latency of ${what} over time \u00b7 p50 ${tally.percentile(0.5)} \u00b7 p90 ${tally.percentile(0.9)} \u00b7 p99 ${tally.percentile(0.99)} \u00b7 longest ${span(tally.most)}`), canvas, make("h2", "", "How many calls took how long"), histogram(tally));
+	pane.replaceChildren(make("h2", "", `Latency of ${what} over time \u00b7 p50 ${tally.percentile(0.5)} \u00b7 p90 ${tally.percentile(0.9)} \u00b7 p99 ${tally.percentile(0.99)} \u00b7 longest ${span(tally.most)}`), canvas, make("h2", "", "How many calls took how long"), histogram(rounds));
 	drawHeat(canvas, grid, columns, tally);
 }
 function bounds(tally) {
@@ -121,19 +130,20 @@ function drawHeat(canvas, grid, columns, tally) {
 			g.fillRect(left + c * w, height - 18 - (r + 1) * h, Math.max(1, w), Math.max(1, h));
 		}
 	g.fillStyle = colors.dim;
-	const every = Math.ceil((high - low) / 10);
-	for (let p = low; p <= high; p += every) g.fillText(span(2 ** p), 4, Math.max(9, height - 18 - (p - low) * 4 * h + 3));
+	const inside = ROUND.filter((ns, k) => ns >= 2 ** low && ns <= 2 ** high && (high - low < 10 || k % 3 === 1));
+	for (const ns of inside.length ? inside : [2 ** low]) g.fillText(span(ns), 4, Math.max(9, height - 18 - (Math.log2(ns) - low) * 4 * h + 3));
 	for (let k = 0, n = width < 500 ? 2 : 5; k < n; k++) g.fillText(sinceIn(shown.from + (shown.to - shown.from) * k / n, (shown.to - shown.from) / 100, (shown.to - shown.from) / 10), left + (width - left) * k / n, height - 4);
 }
-function histogram(tally) {
-	const [low, high] = bounds(tally), list = make("div", "hist"), sums = [];
-	for (let p = low; p < high; p++) { let n = 0; for (let s = p * STEPS; s < (p + 1) * STEPS; s++) n += tally.sizes[s]; sums.push(n); }
-	const most = Math.max(...sums);
-	sums.forEach((n, k) => {
-		const bar = make("i");
+function histogram(rounds) {
+	const list = make("div", "hist"), most = Math.max(...rounds);
+	let low = 0, high = rounds.length - 1;
+	while (!rounds[low]) low++;
+	while (!rounds[high]) high--;
+	for (let k = low; k <= high; k++) {
+		const bar = make("i"), n = rounds[k];
 		bar.style.width = n ? Math.max(0.3, 100 * n / most) + "%" : "0";
-		list.append(make("span", "", span(2 ** (low + k)) + " \u2013 " + span(2 ** (low + k + 1))), make("span", "", n.toLocaleString("en-US")), bar);
-	});
+		list.append(make("span", "", span(ROUND[k]) + " \u2013 " + (k + 1 < ROUND.length ? span(ROUND[k + 1]) : "")), make("span", "", n.toLocaleString("en-US")), bar);
+	}
 	return list;
 }
 

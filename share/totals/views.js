@@ -58,13 +58,16 @@ function drawTable(pane) {
 
 /* ---- histograms ---- */
 const bucketsOf = (row) => partsOf(row).filter((p) => p.buckets && p.buckets.length);
+/* The next of the times 0, 1, 2, 5, 10, 20, 50 and so on, by which durations are counted. */
+const nextRound = (v) => (v === 0 ? 1 : !/^[125]0*$/.test(String(v)) ? NaN : String(v)[0] === "2" ? v / 2 * 5 : 2 * v);
 /* The empty buckets between, which the file leaves out. */
-function filled(buckets) {
+function filled(buckets, unit) {
+	const round = unit === "ns" && buckets.every((b) => b.from === undefined || b.to === undefined || Number(b.to) === nextRound(Number(b.from)));
 	const list = [], log2 = buckets.every((b) => b.from === undefined || b.to === undefined || Number(b.to) <= 1 || Number(b.to) === 2 * Number(b.from));
 	for (const b of buckets) {
 		const last = list[list.length - 1], step = last && Number(last.to) - Number(last.from);
 		for (let at = last ? Number(last.to) : NaN; at < Number(b.from) && list.length < 400 && step > 0;) {
-			const to = log2 ? Math.max(1, 2 * at) : at + step;
+			const to = round ? nextRound(at) : log2 ? Math.max(1, 2 * at) : at + step;
 			list.push({ from: at, to, hits: 0 });
 			at = to;
 		}
@@ -74,7 +77,7 @@ function filled(buckets) {
 }
 const binary = (v) => { let u = -1; for (; v >= 1024 && v % 1024 === 0; u++) v /= 1024; return number(v) + (u < 0 ? "" : "KMGTPE"[u]); };
 function histogram(part) {
-	const list = make("div", "hist"), all = filled(part.buckets), most = Math.max(...all.map((b) => Number(b.hits))), bound = (v) => (part.unit === "ns" ? span(Number(v)) : binary(Number(v)));
+	const list = make("div", "hist"), all = filled(part.buckets, part.unit), most = Math.max(...all.map((b) => Number(b.hits))), bound = (v) => (part.unit === "ns" ? span(Number(v)) : binary(Number(v)));
 	for (const b of all) {
 		const bar = make("i"), from = b.from === undefined ? -Infinity : Number(b.from), to = b.to === undefined ? Infinity : Number(b.to);
 		const marks = ["p50", "p90", "p99"].filter((p) => part[p] >= from && part[p] < to);

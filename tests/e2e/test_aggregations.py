@@ -359,6 +359,20 @@ class Several(unittest.TestCase):
 
 
 class Durations(unittest.TestCase):
+    def test_steps_are_round(self):
+        bounds = [0, *(digit * 10**k for k in range(12) for digit in (1, 2, 5))]
+        for more in (), ("--by", "caller"), ("--sum", "size"):
+            with self.subTest(more):
+                rows, _, truth, done = ask("--hist", "duration", *more, "--return", "work", program=callers(4000))
+                parts = [row["aggregations"][0] if "aggregations" in row else row for row in rows]
+                self.assertEqual(sum(b["hits"] for part in parts for b in part["buckets"]), truth["work"][0])
+                for part in parts:
+                    self.assertLessEqual({(b["from"], b["to"]) for b in part["buckets"]}, set(zip(bounds, bounds[1:])))
+                    self.assertTrue(any(b["from"] <= part["p50"] < b["to"] for b in part["buckets"]))
+        text = run("--hist", "duration", "--return", "work", "--", *callers(4000)).stderr
+        labels = re.findall(r"(?m)^(\[.*?\)) +\d+ \|", text)
+        self.assertTrue(labels and all(re.fullmatch(r"\[(0|[125]0{0,2})[num]?s, [125]0{0,2}[num]?s\)", label) for label in labels), text)
+
     def test_recursion_tail_calls_and_longjmp(self):
         rows, summary, truth, done = ask("--hist", "duration", "--return", "rec", "--return", "tailed", "--return", "maybe",
                                          program=tally("calls", 200))

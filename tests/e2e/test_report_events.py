@@ -69,6 +69,8 @@ class Events(harness.Case):
             self.assertRegex(self.text(b), r"Latency of all calls over time · p50 .* longest ")
             counts = b.run("[...document.querySelectorAll('.hist span:nth-child(3n+2)')].map((e) => Number(e.textContent))")
             self.assertEqual(sum(counts), 420)
+            steps = b.run("[...document.querySelectorAll('.hist span:nth-child(3n+1)')].map((e) => e.textContent)")
+            self.assertTrue(all(re.fullmatch(r"(0|[125]0{0,2}) .?s – [125]0{0,2} .?s", s) for s in steps), steps)
             self.drawn(b, "3", "flame")
             self.assertEqual(b.run("document.querySelector('.flame').dataset.said"), "all360 events · 100.0% of all · self 0 events")
             for _ in range(3):

@@ -78,6 +78,15 @@ class Totals(harness.Case):
         self.assertEqual({k: v[2] for k, v in bars.items() if v[2]}, {"64 – 128": "p50", "256 – 512": "p90 p99"})
         self.assertEqual((bars["64 – 128"][1], bars["16 – 32"][1]), ("100%", "40%"))
 
+    def test_steps_between_times_are_those_of_the_run(self):
+        """Decimal ones, and powers of two in files of older versions."""
+        for buckets, want in ((((1000, 2000), (10000, 20000)), ["1 µs – 2 µs", "2 µs – 5 µs", "5 µs – 10 µs", "10 µs – 20 µs"]),
+                              (((64, 128), (256, 512)), ["64 ns – 128 ns", "128 ns – 256 ns", "256 ns – 512 ns"])):  # fmt: skip
+            rows = {"type": "answer", "final": True, "seconds": 1, "probe": "p", "pid": 1, "value": "duration", "unit": "ns", "hits": 2,
+                    "buckets": [{"from": a, "to": b, "hits": 1} for a, b in buckets]}  # fmt: skip
+            b = self.shown(self.written("run.json", json.dumps(rows)))
+            self.assertEqual(b.run("[...document.querySelectorAll('.hist span:nth-child(4n+1)')].map((x) => x.textContent)"), want)
+
     def test_backtraces_are_a_flame_graph_by_hits_and_by_sum(self):
         b = self.ran("--function", "leaf", "--sum", "arg0", "--by", "backtrace")
         self.assertIn("leaf ← many ← main", b.run("document.querySelector('#body summary').textContent"))

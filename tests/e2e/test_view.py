@@ -57,6 +57,7 @@ AGGREGATIONS = [
     ("--count", "--by", "comm, i % 3, backtrace:2"), ("--count", "--by", "backtrace:2"),
     ("--sum", "i", "--hist", "r->len", "--max", "r->len", "--hist", "i,0,200,7", "--by", "i % 2"),
 ]  # fmt: skip
+STEPS = [0, *(digit * 10**k for k in range(12) for digit in (1, 2, 5))]  # of durations
 
 
 def untimed(text):
@@ -224,6 +225,17 @@ class Wanted(WithProgram):
                 live = harness.tool("--no-record", "-o", "-", "--function", "work", *args, "--", self.program, 300, 2, status=0).stdout
                 self.assertEqual(untimed(self.view("t", *args).stdout), untimed(live))
                 self.assertIn("work", live)
+
+    def test_durations_have_the_buckets_of_a_run(self):
+        shown = self.record("t", "--return", "work", "-t", "duration", form="json")
+        taken = [e["fields"]["duration"] for e in map(json.loads, shown.splitlines()) if e["type"] == "event"]
+        (row,) = harness.objects(self.view("t", "-f", "json", "--hist", "duration").stdout)
+        self.assertEqual({(b["from"], b["to"]): b["hits"] for b in row["buckets"]},
+                         {(a, b): n for a, b in zip(STEPS, STEPS[1:]) if (n := sum(a <= d < b for d in taken))})
+        live = harness.tool("--no-record", "-o", "-", "-f", "json", "--return", "work", "--hist", "duration", "--", self.program, 300, 2, status=0).stdout
+        (row,) = [o for o in harness.objects(live) if o["type"] == "answer"]
+        self.assertEqual(sum(b["hits"] for b in row["buckets"]), len(taken))
+        self.assertLessEqual({(b["from"], b["to"]) for b in row["buckets"]}, set(zip(STEPS, STEPS[1:])))
 
     def test_aggregations_as_json(self):
         self.record("t", "--function", "work", *FIELDS)

@@ -191,3 +191,24 @@ Test(cells, handler_forks_after_any_instruction)
 	cr_expect_gt(n, 50);
 	cr_expect_eq(world_lost(w), 0);
 }
+
+/* Of the numbers at each power of two, and at each bound. */
+Test(cells, decimal_steps_by_the_highest_bit)
+{
+	const struct dp_decimal *d = &dp_agent_decimal;
+	unsigned bucket = 0;
+
+	for (uint64_t n = 1; n < UINT64_C(1) << 62; n *= 10)
+		for (uint64_t k = 1; k <= 5 && n * k<UINT64_C(1) << 63; k += k> 1 ? 3 : 1) {
+			const uint64_t bound = n * k, i = 63 - (uint64_t)__builtin_clzll(bound);
+
+			cr_expect_eq(d->bound[i], bound);
+			cr_expect_eq(d->below[i], bucket++, "%lu", bound);
+		}
+	for (unsigned i = 1; i < 63; i++) {
+		cr_expect_eq(d->below[i], d->below[i - 1] + (d->bound[i - 1] < UINT64_MAX), "%u", i);
+		cr_expect(d->bound[i] == UINT64_MAX || d->bound[i] >> i == 1, "%u", i);
+	}
+	cr_expect_eq(d->below[63] + 1u, bucket + 1, "all that is below 0");
+	cr_expect_eq(d->bound[63], 0);
+}

@@ -4,6 +4,7 @@
  * leaves no trace.
  */
 #include "test_stub_world.h"
+#include "tests/unit/trampoline/emit/test_decimal.h"
 #include "trampoline/arch/x86_64/emit/aggregate.h"
 #include "trampoline/arch/x86_64/emit/pair.h"
 
@@ -59,6 +60,8 @@ static void make_home(uint64_t at, enum who who)
 	world.rt.agent = (uint64_t)&home->agent;
 	world.rt.cells = (uint64_t)&answer_thunk;
 	world.rt.tick_ns = UINT64_C(3) << 31; /* 1.5 */
+	make_decimal();
+	world.rt.decimal = (uint64_t)&decimal;
 	home->answers = (struct dp_aggs){.head = (uint64_t)&home->head};
 	home->answers.size = sizeof(home->block[0]);
 	home->answers.nblocks = 1;
@@ -143,6 +146,8 @@ static void add_part(const struct dp_agg *part, uint64_t *want, int64_t v)
 {
 	if (part->what & DP_AGG_LOG2)
 		want[log2_bucket(v)]++;
+	else if (part->what & DP_AGG_DECIMAL)
+		want[decimal_bucket(v)]++;
 	else if (part->what & DP_AGG_LINEAR)
 		want[linear_bucket(v)]++;
 	else
@@ -240,6 +245,23 @@ Test(answer, sums_least_and_greatest_of_any_sign)
 Test(answer, powers_of_two)
 {
 	check_everywhere((struct dp_agg){.what = DP_AGG_LOG2, .value = &arg});
+}
+
+/* Every bound, and the numbers beside it. */
+Test(answer, decimal_steps)
+{
+	uint64_t want[DP_AGG_DECIMAL_WORDS] = {0};
+	check_everywhere((struct dp_agg){.what = DP_AGG_DECIMAL, .value = &arg});
+	begin(0x30000000, KNOWN, NULL);
+	probe_place(&probe, 0, NULL);
+	for (unsigned i = 0; i < DP_AGG_DECIMAL_WORDS - 1; i++)
+		for (int64_t v = dp_decimal_from(i) - 1; v <= dp_decimal_from(i) + 1; v++) {
+			hit((uint64_t)v);
+			want[decimal_bucket(v)]++;
+			cr_expect_eq(dp_decimal_bucket(v), decimal_bucket(v), "%ld", v);
+		}
+	cr_expect_arr_eq(cells_of(KNOWN), want, sizeof(want));
+	end();
 }
 
 Test(answer, steps_narrow_and_wide)
@@ -446,7 +468,7 @@ static void histogram_of_durations(struct dp_agg of)
 		pair_at(rsp)->tsc -= UINT64_C(1) << shift;
 		run_at(&probe, rsp);
 		const int64_t ns = (int64_t)(UINT64_C(3) << (shift - 1)); /* and some more */
-		want[answer.what & DP_AGG_LOG2 ? log2_bucket(ns) : linear_bucket(ns)]++;
+		add(want, ns);
 		check_buckets(want);
 	}
 	end();
@@ -455,6 +477,7 @@ static void histogram_of_durations(struct dp_agg of)
 Test(answer, each_duration_is_in_a_bucket_at_once)
 {
 	histogram_of_durations((struct dp_agg){.what = DP_AGG_LOG2, .value = &took});
+	histogram_of_durations((struct dp_agg){.what = DP_AGG_DECIMAL, .value = &took});
 	histogram_of_durations((struct dp_agg){.what = DP_AGG_LINEAR, .value = &took, .step = UINT64_C(1) << 43, .buckets = 90});
 }
 

@@ -151,10 +151,10 @@ static void count_slowly(struct dp_agg_stub *s, struct dp_label done)
 	dp_asm_push(&s->a, DP_RSI);
 	dp_agg_ask(&s->a, s->rt, s->desc, out);
 	dp_asm_jcc(&s->a, DP_CC_NE, locked);
-	dp_agg_apply(&s->a, s->req->answer, s->cells, DP_AGG_OWN);
+	dp_agg_apply(&s->a, s->rt, s->req->answer, s->cells, DP_AGG_OWN);
 	dp_asm_jmp(&s->a, out);
 	dp_asm_bind(&s->a, locked);
-	dp_agg_apply(&s->a, s->req->answer, s->cells, DP_AGG_LOCKED);
+	dp_agg_apply(&s->a, s->rt, s->req->answer, s->cells, DP_AGG_LOCKED);
 	dp_asm_bind(&s->a, out);
 	dp_asm_pop(&s->a, DP_RSI);
 	dp_asm_jmp(&s->a, done);
@@ -171,7 +171,7 @@ static void count(struct dp_agg_stub *s)
 	}
 	dp_asm_push(a, DP_RSI);
 	find_block(a, s->rt, DP_RSI, s->restore);
-	dp_agg_apply(a, s->req->answer, s->cells, DP_AGG_OWN);
+	dp_agg_apply(a, s->rt, s->req->answer, s->cells, DP_AGG_OWN);
 	dp_asm_pop(a, DP_RSI);
 }
 

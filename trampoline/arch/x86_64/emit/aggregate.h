@@ -26,7 +26,7 @@ enum dp_agg_how {
 	DP_AGG_OWN,    /* no other thread uses them */
 	DP_AGG_LOCKED, /* others do */
 };
-void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how);
+void dp_agg_apply(struct dp_asm *a, const struct dp_runtime *rt, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how);
 /* Words of this aggregation alone. */
 unsigned dp_agg_own_words(const struct dp_agg *answer);
 

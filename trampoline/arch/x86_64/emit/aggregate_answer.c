@@ -134,7 +134,7 @@ static void add(struct dp_agg_stub *s, int64_t cells, enum dp_agg_how how)
 	unsigned i = key_words(answer);
 	if (!answer->next) {
 		load(s, answer->value);
-		dp_agg_apply(&s->a, answer, cells, how);
+		dp_agg_apply(&s->a, s->rt, answer, cells, how);
 		return;
 	}
 	for (const struct dp_agg *a = answer; a; a = a->next, i++) {
@@ -144,7 +144,7 @@ static void add(struct dp_agg_stub *s, int64_t cells, enum dp_agg_how how)
 	i = key_words(answer);
 	for (const struct dp_agg *a = answer; a; cells += 8 * (int64_t)dp_agg_own_words(a), a = a->next, i++) {
 		dp_asm_mov_load(&s->a, 8, dp_agg_word(s, i), DP_RAX);
-		dp_agg_apply(&s->a, a, cells, how == DP_AGG_ALONE ? DP_AGG_OWN : how);
+		dp_agg_apply(&s->a, s->rt, a, cells, how == DP_AGG_ALONE ? DP_AGG_OWN : how);
 	}
 }
 

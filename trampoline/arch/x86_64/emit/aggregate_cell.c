@@ -23,12 +23,36 @@ unsigned dp_agg_own_words(const struct dp_agg *answer)
 		return DP_AGG_LOG2_WORDS;
 	if (answer->what & DP_AGG_LINEAR)
 		return answer->buckets + 2;
+	if (answer->what & DP_AGG_DECIMAL)
+		return DP_AGG_DECIMAL_WORDS;
 	return answer->what == DP_AGG_COUNT ? 1 : DP_AGG_WORDS;
+}
+
+int64_t dp_decimal_from(unsigned i)
+{
+	static const int64_t digit[] = {1, 2, 5};
+	int64_t decade = 1;
+	if (!i)
+		return 0;
+	for (unsigned k = 3; k < i; k += 3)
+		decade *= 10;
+	return digit[(i - 1) % 3] * decade;
+}
+
+unsigned dp_decimal_bucket(int64_t value)
+{
+	if (value <= 0)
+		return value ? DP_AGG_DECIMAL_WORDS - 1 : 0;
+	/* 2^10 is somewhat more than nine steps. */
+	unsigned i = (63 - (unsigned)__builtin_clzll((uint64_t)value)) * 9 / 10;
+	while (i < DP_AGG_DECIMAL_WORDS - 2 && dp_decimal_from(i + 1) <= value)
+		i++;
+	return i;
 }
 
 unsigned dp_agg_pending(const struct dp_agg *answer)
 {
-	return answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR) && !answer->next ? 1 : 0;
+	return answer->what & DP_AGG_HISTOGRAM && !answer->next ? 1 : 0;
 }
 
 static void lock(struct dp_asm *a, bool locked)
@@ -83,6 +107,24 @@ static void log2_bucket(struct dp_asm *a)
 	dp_asm_mov_const(a, DP_AGG_LOG2_WORDS - 1, DP_RDX);
 	dp_asm_test(a, 8, DP_RAX, dp_rm_reg(DP_RAX));
 	dp_asm_data(a, cmovs_rdx_rcx, sizeof(cmovs_rdx_rcx));
+}
+
+/* As struct dp_decimal says. */
+static void decimal_bucket(struct dp_asm *a, uint64_t table)
+{
+	static const uint8_t or_1_rcx[] = {0x48, 0x83, 0xc9, 1}, bsr_rcx_rcx[] = {0x48, 0x0f, 0xbd, 0xc9},
+	                     cmp_bound_rax[] = {0x48, 0x3b, 0x04, 0xca}, /* cmp (%rdx,%rcx,8),%rax */
+	        below_ecx[] = {0x0f, 0xb6, 0x8c, 0x0a},                  /* movzbl disp32(%rdx,%rcx),%ecx */
+	        sbb_rcx[] = {0x48, 0x83, 0xd9, 0xff};                    /* sbb $-1,%rcx */
+	const uint32_t below = offsetof(struct dp_decimal, below);
+	dp_asm_mov_const(a, table, DP_RDX);
+	dp_asm_mov_store(a, 8, DP_RAX, dp_rm_reg(DP_RCX));
+	dp_asm_data(a, or_1_rcx, sizeof(or_1_rcx));
+	dp_asm_data(a, bsr_rcx_rcx, sizeof(bsr_rcx_rcx));
+	dp_asm_data(a, cmp_bound_rax, sizeof(cmp_bound_rax));
+	dp_asm_data(a, below_ecx, sizeof(below_ecx));
+	dp_asm_data(a, &below, 4);
+	dp_asm_data(a, sbb_rcx, sizeof(sbb_rcx));
 }
 
 /*
@@ -164,14 +206,21 @@ static bool is_late(const struct dp_agg *answer, enum dp_agg_how how)
 	       dp_expr_asks_for(answer->value, DP_FACT_DURATION);
 }
 
-void dp_agg_apply(struct dp_asm *a, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how)
+static void bucket(struct dp_asm *a, const struct dp_agg *answer, uint64_t decimal)
+{
+	if (answer->what & DP_AGG_LOG2)
+		log2_bucket(a);
+	else if (answer->what & DP_AGG_DECIMAL)
+		decimal_bucket(a, decimal);
+	else
+		linear_bucket(a, answer);
+}
+
+void dp_agg_apply(struct dp_asm *a, const struct dp_runtime *rt, const struct dp_agg *answer, int64_t disp, enum dp_agg_how how)
 {
 	const bool locked = how == DP_AGG_LOCKED;
-	if (answer->what & (DP_AGG_LOG2 | DP_AGG_LINEAR)) {
-		if (answer->what & DP_AGG_LOG2)
-			log2_bucket(a);
-		else
-			linear_bucket(a, answer);
+	if (answer->what & DP_AGG_HISTOGRAM) {
+		bucket(a, answer, rt->decimal);
 		if (is_late(answer, how))
 			note_bucket(a, answer, disp);
 		else
