@@ -132,3 +132,17 @@ struct dp_error *dp_host_load_own(struct dp_host *h)
 	char own[PATH_MAX];
 	return own_directory(own, sizeof(own)) ? dp_host_load_dir(h, own) : NULL;
 }
+
+void dp_own_modules_each(void (*each)(const char *path, const char *name, void *data), void *data)
+{
+	char own[PATH_MAX], path[PATH_MAX + 2 + NAME_MAX];
+	struct dirent **names = NULL;
+	const int n = own_directory(own, sizeof(own)) ? scandir(own, &names, is_module, alphasort) : 0;
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", own, names[i]->d_name);
+		*strrchr(names[i]->d_name, '.') = '\0';
+		each(path, names[i]->d_name, data);
+		free(names[i]);
+	}
+	free(names);
+}

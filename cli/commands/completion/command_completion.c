@@ -5,6 +5,8 @@
 #include "cli/options/help/topics.h"
 #include "probes/point/syscalls.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CANDIDATES_MOST 2000u
@@ -90,10 +92,20 @@ static void offer_verbs(struct dp_line *line)
 	dp_line_offer(line, "completion", "print completion for a shell");
 }
 
+/* Also as people type them: too-short for DP-TOO-SHORT. */
 static void offer_tags(struct dp_line *line)
 {
-	for (int i = 0; i < DP_TAG_COUNT; i++)
-		dp_line_offer(line, dp_tag_name((enum dp_tag)i), dp_tag_meaning((enum dp_tag)i));
+	char small[64];
+	for (int i = 0; i < DP_TAG_COUNT; i++) {
+		const char *name = dp_tag_name((enum dp_tag)i);
+		size_t n = 0;
+		for (const char *p = name + strlen("DP-"); *p && n + 1 < sizeof(small); p++)
+			small[n++] = (char)tolower((unsigned char)*p);
+		small[n] = 0;
+		dp_line_offer(line, name, dp_tag_meaning((enum dp_tag)i));
+		if (*line->word)
+			dp_line_offer(line, small, dp_tag_meaning((enum dp_tag)i));
+	}
 }
 
 static void offer_topics(struct dp_line *line)
@@ -128,6 +140,12 @@ static void offer_contexts(struct dp_line *line)
 	dp_complete_variables(line);
 }
 
+static void offer_facts(struct dp_line *line)
+{
+	OFFER(line, "duration", "retval", "pid", "tid", "comm", "str(");
+	dp_complete_variables(line);
+}
+
 static void offer_keys(struct dp_line *line)
 {
 	keep_up_to(line, ",");
@@ -150,9 +168,11 @@ static void offer_values(struct dp_line *line, const struct dp_option_row *row)
 	if (IS(row->name, "pid")) {
 		keep_up_to(line, ",");
 		dp_complete_pids(line);
-	} else if (IS(row->name, "function", "probe", "return", "all"))
+	} else if (IS(row->name, "function", "probe", "return", "all", "calls")) {
 		dp_complete_functions(line);
-	else if (IS(row->name, "usdt"))
+		if (IS(row->name, "probe"))
+			dp_complete_sources(line);
+	} else if (IS(row->name, "usdt"))
 		dp_complete_markers(line);
 	else if (IS(row->name, "syscall"))
 		offer_calls(line);
@@ -161,11 +181,13 @@ static void offer_values(struct dp_line *line, const struct dp_option_row *row)
 	else if (IS(row->name, "by"))
 		offer_keys(line);
 	else if (IS(row->name, "when", "hist", "sum", "avg", "min", "max"))
-		dp_complete_variables(line);
+		offer_facts(line);
 	else if (IS(row->name, "user"))
 		dp_complete_users(line);
 	else if (IS(row->name, "remove"))
 		dp_complete_traces(line);
+	else if (IS(row->name, "module-load"))
+		dp_complete_modules(line);
 	else if (IS(row->name, "tactic")) {
 		keep_up_to(line, ",");
 		OFFER(line, "jump", "pun", "evict", "window", "trap");
@@ -184,6 +206,10 @@ static void offer_arguments(struct dp_line *line)
 		dp_complete_functions(line);
 	else if (line->verb == DP_VERB_TRACES)
 		dp_complete_traces(line);
+	else if (line->verb == DP_VERB_SHOW)
+		dp_complete_snapshots(line);
+	else if (line->verb == DP_VERB_VIEW || line->verb == DP_VERB_REPORT)
+		dp_complete_recordings(line, line->verb == DP_VERB_REPORT);
 	else if (line->verb == DP_VERB_PMODULE && first)
 		OFFER(line, "new", "list", "check", "run");
 }
@@ -217,11 +243,23 @@ static bool is_of_a_command(const struct dp_line *line)
 	return false;
 }
 
+/* Bash passes words with their quotes, and the one that is typed with only the first of them. */
+static void unquote(char *word)
+{
+	const size_t n = strlen(word);
+	if (*word != '\'' && *word != '"')
+		return;
+	if (n > 1 && word[n - 1] == *word)
+		word[n - 1] = 0;
+	memmove(word, word + 1, n);
+}
+
 static void complete(char *const *words)
 {
 	struct dp_line line = {.words = words, .left = CANDIDATES_MOST};
 	while (words[line.n])
-		line.n++;
+		unquote(words[line.n++]);
+	unsetenv("DEBUGINFOD_URLS"); /* a key press waits for no download */
 	if (!line.n || is_of_a_command(&line))
 		return;
 	line.word = line.kept = words[line.n - 1];

@@ -7,11 +7,8 @@
 #include "injector/tracee/proc/named.h"
 #include "injector/tracee/proc/proc.h"
 #include "probes/elf/demangle.h"
-#include "probes/expr/scope/scope_internal.h"
-#include "probes/point/select/more.h"
 #include "probes/point/usdt/usdt.h"
 #include "probes/probes.h"
-#include "session/traces/traces.h"
 
 #include <ctype.h>
 #include <pwd.h>
@@ -47,17 +44,6 @@ void dp_complete_users(struct dp_line *line)
 	for (const struct passwd *user; (user = getpwent());)
 		dp_line_offer(line, user->pw_name, NULL);
 	endpwent();
-}
-
-void dp_complete_traces(struct dp_line *line)
-{
-	struct dp_trace_list list = {0};
-	dp_auto_free char *dir = dp_traces_dir();
-	struct dp_error *err = dir ? dp_traces_list(dir, &list) : NULL;
-	for (size_t i = 0; i < list.n; i++)
-		dp_line_offer(line, list.item[i].name, list.item[i].program);
-	dp_traces_fini(&list);
-	dp_error_destroy(err);
 }
 
 /* ---- the program that is meant --------------------------------------------------------------------------------------------- */
@@ -114,8 +100,7 @@ static struct dp_error *image_of_file(const char *command, struct dp_image **ret
 	return dp_image_from_file(path, ret);
 }
 
-/* NULL: the line names none. */
-static struct dp_image *image_of(const struct dp_line *line)
+struct dp_image *dp_complete_image(const struct dp_line *line)
 {
 	const char *pid = dp_line_value(line, "pid"), *command = dp_line_value(line, "command");
 	const char *program = dp_line_value(line, "program"), *file = command ? command : program;
@@ -161,7 +146,7 @@ static struct dp_error *select_functions(struct dp_line *line, struct dp_image *
 
 void dp_complete_functions(struct dp_line *line)
 {
-	struct dp_image *image = image_of(line);
+	struct dp_image *image = dp_complete_image(line);
 	struct dp_selection found = {0};
 	struct dp_error *err = image ? select_functions(line, image, &found) : NULL;
 	for (size_t i = 0; !err && i < found.n; i++)
@@ -187,73 +172,8 @@ static void offer_markers(struct dp_line *line, struct dp_module *m)
 
 void dp_complete_markers(struct dp_line *line)
 {
-	struct dp_image *image = image_of(line);
+	struct dp_image *image = dp_complete_image(line);
 	for (size_t i = 0; image && i < dp_image_nmodules(image); i++)
 		offer_markers(line, dp_image_module(image, i));
-	dp_image_destroy(image);
-}
-
-/* ---- variables ------------------------------------------------------------------------------------------------------------- */
-
-static bool offer_variable(struct dp_variable *v, void *data)
-{
-	dp_line_offer(data, v->name, v->is_parameter ? "argument" : "variable");
-	return true;
-}
-
-static void take_first(const struct dp_selection *found, struct dp_site *ret)
-{
-	if (!found->n)
-		return;
-	ret->function = found->item[0].function;
-	ret->addr = dp_addr_add(ret->function.start, (int64_t)found->item[0].offset);
-	ret->module = ret->function.module;
-}
-
-/* The first place that the spec means; no module: there is none. */
-static struct dp_error *find_site(struct dp_image *image, const struct dp_spec *spec, struct dp_site *ret)
-{
-	struct dp_selection found = {0};
-	bool known = false;
-	struct dp_error *err = dp_spec_is_source(spec) ? dp_image_select(image, spec, NULL, 0, &found)
-	                                               : dp_image_more(image, spec, false, &known, &found);
-	if (!err && known)
-		err = dp_image_resolve(image, spec, ret);
-	else if (!err)
-		take_first(&found, ret);
-	dp_selection_fini(&found);
-	return err;
-}
-
-static struct dp_error *offer_scope(struct dp_line *line, struct dp_image *image, const char *function)
-{
-	struct dp_scope_at at = {.point = DP_POINT_ENTRY};
-	struct dp_spec spec = {0};
-	struct dp_scope *scope = NULL;
-	DP_TRY(dp_spec_parse(function, &spec));
-	struct dp_error *err = find_site(image, &spec, &at.site);
-	if (!err && at.site.module)
-		err = dp_scope_create(image, &at, &scope);
-	if (!err && scope)
-		err = dp_scope_debug(scope);
-	if (!err && scope) {
-		dp_variable_each(scope, true, offer_variable, line);
-		dp_variable_each(scope, false, offer_variable, line);
-	}
-	dp_scope_destroy(scope);
-	dp_spec_fini(&spec);
-	return err;
-}
-
-/* Those of the last function on the line. */
-void dp_complete_variables(struct dp_line *line)
-{
-	static const char *const options[] = {"function", "return", "probe"};
-	const char *function = NULL;
-	for (size_t i = 0; i < sizeof(options) / sizeof(*options) && !function; i++)
-		function = dp_line_value(line, options[i]);
-	struct dp_image *image = function ? image_of(line) : NULL;
-	struct dp_error *err = image ? offer_scope(line, image, function) : NULL;
-	dp_error_destroy(err);
 	dp_image_destroy(image);
 }

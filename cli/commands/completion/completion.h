@@ -25,10 +25,23 @@ const char *dp_line_value(const struct dp_line *line, const char *option);
 /* complete_process.c: from the machine, and from the process or program that the line names. */
 void dp_complete_pids(struct dp_line *line);
 void dp_complete_users(struct dp_line *line);
-void dp_complete_traces(struct dp_line *line);
 void dp_complete_functions(struct dp_line *line);
 void dp_complete_markers(struct dp_line *line);
+/* Owned by the caller. NULL: the line names none, or it cannot be read. */
+struct dp_image *dp_complete_image(const struct dp_line *line);
+
+/*
+ * complete_variables.c: from debug information. Variables of the line's last function, or members if the word ends in the
+ * beginning of one. These change `word` and `kept`: offer what is no variable first.
+ */
 void dp_complete_variables(struct dp_line *line);
+void dp_complete_sources(struct dp_line *line);
+
+/* complete_files.c: files and directories by what they hold. */
+void dp_complete_traces(struct dp_line *line);
+void dp_complete_snapshots(struct dp_line *line);
+void dp_complete_recordings(struct dp_line *line, bool snapshots);
+void dp_complete_modules(struct dp_line *line);
 
 /* scripts.c: the script for a shell, or NULL. */
 const char *dp_completion_script(const char *shell);
