@@ -33,6 +33,36 @@ class Manual(Case):
             self.assertEqual((p.returncode, p.stderr), (0, ""), name)
             self.assertIn(".SH NAME", p.stdout)
 
+    @staticmethod
+    def blocks_of(source):
+        """Literal blocks: what is to be copied. In them scdoc takes a backslash as an escape."""
+        return [block.replace("\\\\", "\\").splitlines() for block in re.findall(r"^```\n(.*?)^```$", source, re.M | re.S)]
+
+    @needs("scdoc")
+    @needs("man")
+    @needs("col")
+    def test_examples_can_be_copied_from_the_page(self):
+        for name in PAGES:
+            source = self.source(name)
+            blocks = self.blocks_of(source)
+            self.assertGreater(len(blocks), 1, name)
+            self.assertEqual(re.findall(r"^\t(?:dynprobe|lttng) .*\+\+$", source, re.M), [], name)
+            page = self.written(f"{name}.{PAGES[name]}", subprocess.run(["scdoc"], input=source, capture_output=True, text=True, timeout=30).stdout)
+            env = dict(harness.environment(), MANWIDTH="80", LC_ALL="C.UTF-8")
+            shown = subprocess.run(f"man -l '{page}' | col -bx", shell=True, capture_output=True, text=True, timeout=60, env=env).stdout.splitlines()
+            for block in blocks:
+                wanted = [line and " " * 11 + line for line in block]
+                with self.subTest(page=name, block=block[0]):
+                    same = [line.lstrip() for line in block], [line.lstrip() for line in shown]  # a tab's width is the page's
+                    at = [i for i in range(len(shown)) if same[1][i:i + len(block)] == same[0]]
+                    self.assertTrue(at, block)
+                    if "\t" not in "".join(block):
+                        self.assertIn(wanted, [shown[i:i + len(block)] for i in at])
+                if block[0].startswith("dynprobe"):
+                    self.assertEqual([line for line in wanted if len(line) > 80], [], name)
+                    for line, following in zip(block, block[1:] + ["dynprobe"]):
+                        self.assertEqual(line.endswith(" \\"), following.startswith("    "), line)
+
     def test_they_have_every_option_and_command(self):
         all_text = "".join(map(self.source, PAGES))
         first = harness.tool("--help", status=0).stdout
