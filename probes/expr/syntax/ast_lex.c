@@ -32,7 +32,8 @@ static bool is_name_char(char c)
 
 static struct dp_error *bad_number(const char *text, const struct dp_token *t)
 {
-	return dp_lex_error(text, t->at, "not a number below 2^64: 0x... (hexadecimal), 0... (octal) or decimal");
+	return dp_lex_error(text, t->at,
+	                    "not a number below 2^64: 0x... (hexadecimal), 0... (octal) or decimal, also times (5ms)");
 }
 
 static struct dp_error *lex_real(const char *text, struct dp_token *t)
@@ -54,6 +55,30 @@ static struct dp_error *lex_real(const char *text, struct dp_token *t)
 	return *end && !t->is_single ? bad_number(text, t) : NULL;
 }
 
+/* 5ms, 2.5us: nanoseconds, a long. */
+static bool lex_time(const char *text, struct dp_token *t)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	size_t at = t->at;
+	double ns = 0, digit = 1;
+	for (; isdigit((unsigned char)text[at]); at++)
+		ns = ns * 10 + (text[at] - '0');
+	for (at += text[at] == '.'; isdigit((unsigned char)text[at]); at++)
+		ns += (text[at] - '0') * (digit /= 10);
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (strlen(units[i].name) == t->end - at && !strncmp(text + at, units[i].name, t->end - at) &&
+		    ns * units[i].ns < 0x1p63) {
+			t->value = (uint64_t)(ns * units[i].ns + 0.5);
+			t->kind = DP_TOKEN_NUMBER;
+			t->is_long = true;
+			return true;
+		}
+	return false;
+}
+
 static bool is_real(const char *text, size_t at, size_t end)
 {
 	if (end - at > 2 && text[at] == '0' && (text[at + 1] | 32) == 'x')
@@ -71,6 +96,8 @@ static struct dp_error *lex_number(const char *text, struct dp_token *t)
 	       ((text[end] == '+' || text[end] == '-') && (text[end - 1] | 32) == 'e' && is_real(text, t->at, end)))
 		end++;
 	t->end = end;
+	if (lex_time(text, t))
+		return NULL;
 	if (is_real(text, t->at, end))
 		return lex_real(text, t);
 	t->kind = DP_TOKEN_NUMBER;
