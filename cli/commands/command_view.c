@@ -158,14 +158,15 @@ static void report(struct viewer *v)
 	const uint64_t lost = dp_view_lost(v->view), failed = dp_view_failed(v->view), open = dp_view_unfinished(v->view);
 	dp_view_damages(v->view, say, v);
 	if (lost)
-		fprintf(stderr, "dynprobe: %" PRIu64 " hits were lost while the trace was recorded\n", lost);
+		fprintf(stderr, "dynprobe: %" PRIu64 " hit%s lost while the trace was recorded\n", lost,
+		        lost == 1 ? " was" : "s were");
 	if (open)
-		fprintf(stderr, "dynprobe: %" PRIu64 " calls are not shown: their return is not in the trace\n", open);
+		fprintf(stderr, "dynprobe: %" PRIu64 " call%s not shown: no return of %s is in the trace\n", open,
+		        open == 1 ? " is" : "s are", open == 1 ? "it" : "them");
 	if (failed)
 		fprintf(stderr,
-		        "dynprobe: %" PRIu64
-		        " events are not counted: a value was not readable, or has no place among the rows\n",
-		        failed);
+		        "dynprobe: %" PRIu64 " event%s not counted: a value was not readable, or has no place among the rows\n",
+		        failed, failed == 1 ? " is" : "s are");
 }
 
 static struct dp_error *show(struct viewer *v)

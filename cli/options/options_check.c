@@ -180,7 +180,11 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_all(verb, o));
 	DP_TRY(check_calls(verb, o));
 	if (!o->trace.nprobes)
-		return dp_error(DP_TAG_USAGE, "which places? Give --function SPEC or --probe SPEC; see dynprobe --help");
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "which places? Give --function, --return, --probe, --calls or --usdt SPEC, --syscall NAME, or --profile "
+		        "HZ "
+		        "for samples of all code; dynprobe --help probes explains them, dynprobe list PID shows what there is");
 	DP_TRY(check_sink(o));
 	DP_TRY(check_all_output(o));
 	DP_TRY(check_pending(o));

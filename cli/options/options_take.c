@@ -251,8 +251,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"format", 'f', "FORMAT",
          "text, json (one object a line); for events perfetto (a file for ui.perfetto.dev) or ctf (the recording only); for "
          "aggregations openmetrics (metrics for Prometheus, in the file of -o)",
-         EVENTS | V(STATUS) | V(LIST) | V(ATTACH) | V(SHOW) | V(TRACES) | V(DOCTOR),
-         WORD(format, enum dp_format, "text", "json", "ctf", "perfetto", "openmetrics"), .events = true},
+         EVENTS | V(ATTACH), WORD(format, enum dp_format, "text", "json", "ctf", "perfetto", "openmetrics"), .events = true},
+        {"format", 'f', "FORMAT", "text, or json (one object a line)", V(STATUS) | V(LIST) | V(TRACES) | V(DOCTOR),
+         WORD(format, enum dp_format, "text", "json")},
+        {"format", 'f', "FORMAT", "text, or json (as --json)", V(SHOW), WORD(format, enum dp_format, "text", "json")},
         {"record", 0, "[DIR]",
          "record, also with -n or -o, into DIR (the next word, unless it begins with -) or ~/lttng-traces/dynprobe-NAME-DATE",
          EVENTS, .take = take_record, OF(record, const char *), .events = true},

@@ -196,7 +196,7 @@ static void take_summary(struct dp_timeline_run *r, const json_t *line)
 	const json_int_t lost = json_integer_value(json_object_get(json_object_get(line, "lost"), "total"));
 	if (lost <= 0)
 		return;
-	snprintf(note, sizeof(note), "%" JSON_INTEGER_FORMAT " hits were lost", lost);
+	snprintf(note, sizeof(note), "%" JSON_INTEGER_FORMAT " hit%s lost", lost, lost == 1 ? " was" : "s were");
 	dp_timeline_note(r->t, note);
 }
 

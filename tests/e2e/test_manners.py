@@ -213,6 +213,18 @@ class Help(Case):
         options = lambda *words: {line.split()[0] for line in harness.tool(*words, status=0).stdout.replace("-p, ", "").splitlines() if line.startswith("      --")}
         self.assertEqual(options("help", "all") - set().union(*(options("help", t) for t in self.TOPICS)), set())
 
+    def test_help_names_only_what_there_is(self):
+        self.assertIn("--calls SPEC", harness.tool("--help", "counts", status=0).stdout)
+        self.assertNotIn("--calls", harness.tool("--help", "output", status=0).stdout)
+        for verb in ("show", "list", "status", "traces", "doctor"):
+            self.assertNotIn("perfetto", harness.tool(verb, "--help", status=0).stdout, verb)
+            self.assertIn("unknown format 'ctf': use text or json", harness.tool(verb, "-f", "ctf", "x", status=harness.OWN_FAILURE).stderr)
+
+    def test_a_process_alone_is_asked_for_places(self):
+        err = harness.tool("-p", "1", status=harness.OWN_FAILURE).stderr
+        for option in ("--function", "--return", "--probe", "--calls", "--usdt", "--syscall", "--profile", "--help probes", "dynprobe list PID"):
+            self.assertIn(option, err)
+
     def test_help_on_a_command_an_option_or_an_error(self):
         self.assertEqual(harness.tool("help", "list", status=0).stdout, harness.tool("list", "--help", status=0).stdout)
         self.assertIn("a row for each value", harness.tool("help", "by", status=0).stdout)

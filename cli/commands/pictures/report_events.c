@@ -28,7 +28,8 @@ static void note_end(struct dp_timeline *t, struct dp_trace_view *view)
 	char note[96];
 	const uint64_t lost = dp_view_lost(view);
 	if (lost) {
-		snprintf(note, sizeof(note), "%" PRIu64 " hits were lost while the trace was recorded", lost);
+		snprintf(note, sizeof(note), "%" PRIu64 " hit%s lost while the trace was recorded", lost,
+		         lost == 1 ? " was" : "s were");
 		dp_timeline_note(t, note);
 	}
 	if (dp_timeline_events(t) == DP_TIMELINE_MOST)
