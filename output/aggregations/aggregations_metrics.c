@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metrics in the text format of Prometheus, version 0.0.4, which node_exporter's textfile collector reads: no time stamps, no
- * "# EOF". The lines of a family stand together. Labels tell the series of a family apart: the probe, the expression, the keys.
+ * Metrics in the text format of Prometheus, version 0.0.4, which node_exporter's textfile collector reads: no time stamps. "#
+ * EOF" is a comment there, and what OpenMetrics ends with. The lines of a family stand together. Labels tell the series of a
+ * family apart: the probe, the expression, the keys.
  */
 #include "output/aggregations/aggregations.h"
 #include "output/format/put.h"
@@ -114,17 +115,40 @@ static void put_labels(struct dp_buf *b, const struct dp_aggs_shown *a, const st
 
 /* ---- values ---------------------------------------------------------------------------------------------------------------- */
 
+#define NS INT64_C(1000000000) /* a second */
+
 static void put_number(struct dp_buf *b, bool ns, int64_t value)
 {
 	const uint64_t all = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 	if (ns)
-		dp_buf_printf(b, "%s%" PRIu64 ".%09" PRIu64, value < 0 ? "-" : "", all / 1000000000, all % 1000000000);
+		dp_buf_printf(b, "%s%" PRIu64 ".%09" PRIu64, value < 0 ? "-" : "", all / NS, all % NS);
 	else
 		dp_buf_printf(b, "%" PRId64, value);
 }
 
-/* Values are whole numbers: those below `to` are those up to to - 1. Cumulative; the buckets from the first to the last with a
- * hit. */
+/*
+ * The bound of a bucket that ends before `to`. A value is a whole number: those below `to` are those up to to - 1. A time is a
+ * whole number of ns only when measured, and its bound is round.
+ */
+static void put_bound(struct dp_buf *b, bool ns, int64_t to)
+{
+	if (ns)
+		dp_buf_printf(b, to % NS ? "%.12g" : "%.1f", (double)to / NS);
+	else
+		dp_buf_printf(b, "%" PRId64, to - 1);
+}
+
+/*
+ * All series have the same bounds, whatever they contain: who adds them up by their bounds must find each. Buckets are
+ * cumulative, so those with bounds outside of this are parts of the first one and of the last.
+ */
+static bool is_bound(const struct dp_agg_part *p, int64_t to)
+{
+	if (p->what & DP_AGG_DECIMAL)
+		return to >= 10 && to <= 100 * NS;
+	return to < INT64_MAX && (!(p->what & DP_AGG_LOG2) || to <= INT64_C(1) << 40);
+}
+
 static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part)
 {
 	const struct dp_agg_part *p = &a->part[part];
@@ -136,12 +160,12 @@ static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const
 		int64_t from, to;
 		dp_agg_bucket(p, bucket, &from, &to);
 		below += cells[bucket];
-		if (to == INT64_MAX)
+		if (!is_bound(p, to))
 			continue;
 		dp_buf_printf(b, "%s_bucket", name);
 		put_labels(b, a, row, p->value);
 		dp_put_str(b, ",le=\"");
-		put_number(b, dp_agg_is_ns(p), to - 1);
+		put_bound(b, dp_agg_is_ns(p), to);
 		dp_buf_printf(b, "\"} %" PRIu64 "\n", below);
 	}
 	dp_buf_printf(b, "%s_bucket", name);
@@ -238,6 +262,7 @@ void dp_aggs_metrics(const struct dp_aggs_shown *a, FILE *to)
 		for (int ns = 0; ns < 2; ns++)
 			put_family(&b, a, kind, ns);
 	put_lost(&b, a);
+	dp_put_str(&b, "# EOF\n");
 	fwrite(dp_buf_str(&b), 1, b.len, to);
 	dp_buf_fini(&b);
 }

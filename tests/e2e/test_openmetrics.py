@@ -23,7 +23,8 @@ def family_of(name, types):
 
 def parse(text):
     """{(name, labels): value} of the text format 0.0.4; an AssertionError if it breaks a rule."""
-    assert text.endswith("\n"), "cut"
+    assert text.endswith("\n# EOF\n"), "cut"
+    text = text.removesuffix("# EOF\n")
     types, helped, samples, current, done = {}, set(), {}, None, set()
     for line in text.splitlines():
         head = re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.+)", line)

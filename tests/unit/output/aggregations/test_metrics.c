@@ -65,3 +65,47 @@ Test(metrics, buckets_are_cumulative_and_their_bounds_belong_to_them)
 	          "dynprobe_value_count{probe=\"f\",expr=\"n\"} 7\n");
 	free(text);
 }
+
+static size_t count(const char *text, const char *word)
+{
+	size_t n = 0;
+	for (; (text = strstr(text, word)); text++)
+		n++;
+	return n;
+}
+
+/* Times: from 10 ns to 100 s. What is outside is counted. */
+Test(metrics, bounds_of_times_are_round_and_always_the_same)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_DECIMAL, .value = "duration"};
+	uint64_t cells[DP_AGG_DECIMAL_WORDS] = {[0] = 1, [10] = 2, [11] = 4, [29] = 8, [50] = 16};
+	const struct dp_agg_row row = {.name = "f", .cells = cells, .hits = 31};
+	const struct dp_aggs_shown a = {.part = &part, .nparts = 1, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "le=\"1e-08\"} 1\n");
+	has(text, "le=\"1e-06\"} 1\n");
+	has(text, "le=\"2e-06\"} 3\n");
+	has(text, "le=\"5e-06\"} 7\n");
+	has(text, "le=\"0.0001\"} 7\n");
+	has(text, "le=\"2.0\"} 7\n");
+	has(text, "le=\"5.0\"} 15\n");
+	has(text, "le=\"100.0\"} 15\n");
+	has(text, "le=\"+Inf\"} 31\n");
+	cr_expect_eq(count(text, "_bucket{"), 32);
+	cr_expect_str_eq(text + strlen(text) - 7, "\n# EOF\n");
+	free(text);
+}
+
+Test(metrics, numbers_up_to_2_40_have_bounds)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_LOG2, .value = "n"};
+	uint64_t cells[DP_AGG_LOG2_WORDS] = {[1] = 2, [50] = 4, [DP_AGG_LOG2_WORDS - 1] = 1}; /* the last: below 0 */
+	const struct dp_agg_row row = {.name = "f", .cells = cells, .hits = 7};
+	const struct dp_aggs_shown a = {.part = &part, .nparts = 1, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "le=\"-1\"} 1\n");
+	has(text, "le=\"1\"} 3\n");
+	has(text, "le=\"1099511627775\"} 3\ndynprobe_value_bucket{probe=\"f\",expr=\"n\",le=\"+Inf\"} 7\n");
+	cr_expect_eq(count(text, "_bucket{"), 43);
+	free(text);
+}
