@@ -72,8 +72,9 @@ class Endings(Case):
             ("--function", "foo", "--count", "--by", "backtrace", "--follow"),
         ):
             with self.subTest(words):
-                t = self.target("handler_forks", 1500)
+                t = self.target("handler_forks", 600000)
                 harness.tool("--pid", t.pid, "-q", "-d", 1, *words, status=0)
+                t.process.terminate()
                 self.assertEqual(t.process.wait(60), 0, t.output())
 
     def test_no_duration_is_wrong_if_handlers_fork(self):

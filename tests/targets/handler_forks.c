@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handler_forks [MS]: calls foo() without a pause for MS ms (2000); a signal handler forks 500 times a second, in the middle of
- * anything. Each child makes 1,000 calls and checks them.
+ * handler_forks [MS]: calls foo() without a pause for MS ms (2000), or until a SIGTERM. A signal handler forks 500 times a
+ * second, in the middle of anything. Each child makes 1,000 calls and checks them.
  */
 #include "target.h"
 
 #include <sys/time.h>
 #include <sys/wait.h>
 
-static volatile int is_child;
+static volatile int is_child, stop;
 static long children;
 
 TARGET_PROBED unsigned foo(unsigned a)
@@ -27,6 +27,12 @@ static void on_alarm(int sig)
 	children += pid > 0;
 }
 
+static void on_term(int sig)
+{
+	(void)sig;
+	stop = 1;
+}
+
 static long now_ms(void)
 {
 	struct timespec t;
@@ -42,10 +48,11 @@ int main(int argc, char **argv)
 	long bad = 0, own = 0;
 	int status;
 	sigaction(SIGALRM, &action, NULL);
+	signal(SIGTERM, on_term);
 	printf("READY %d\n", (int)getpid());
 	fflush(stdout);
 	setitimer(ITIMER_REAL, &every, NULL);
-	for (unsigned i = 0; is_child ? own++ < 1000 : now_ms() < end; i++)
+	for (unsigned i = 0; is_child ? own++ < 1000 : !stop && now_ms() < end; i++)
 		for (unsigned k = 0; k < (is_child ? 1 : 1000); k++)
 			bad += foo(i + k) != (i + k) * 31 + 7;
 	if (is_child)
