@@ -5,7 +5,8 @@
 
 static struct dp_error *no_value(const char *text, const char *why)
 {
-	return dp_error(DP_TAG_NO_VALUE, "'%s' has no value at this place: %s", text, why);
+	struct dp_error *err = dp_error(DP_TAG_NO_VALUE, "'%s' has no value at this place: %s", text, why);
+	return dp_absent_before_return(why) ? dp_error_advise(err, "probe the function's returns: --return FUNCTION") : err;
 }
 
 static struct dp_error *lower_integer(struct dp_scope *s, const char *text, struct dp_operand *o)
