@@ -134,7 +134,7 @@ void dp_error_print(const struct dp_error *err, FILE *to)
 	fprintf(to, "dynprobe: error: %s [%s]\n", err->message, dp_tag_name(tag));
 	for (err = err->cause; err; err = err->cause)
 		fprintf(to, "  caused by: %s\n", err->message);
-	if (remedy)
+	if (remedy && *remedy)
 		fprintf(to, "  what to do: %s\n", remedy);
 }
 

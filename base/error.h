@@ -39,7 +39,7 @@ struct dp_error *dp_error_nomem(void) DP_IS_ERROR;
 struct dp_error *dp_error_sys(enum dp_tag tag, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 /* Adds a message on top of `cause`, keeps its tag, and takes ownership of it. */
 struct dp_error *dp_error_wrap(struct dp_error *cause, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
-/* Sets the error's own remedy, and returns the error. */
+/* Sets the error's own remedy, and returns the error. "": none is printed. */
 struct dp_error *dp_error_advise(struct dp_error *err, const char *remedy) DP_IS_ERROR;
 /* Its own, or that of its causes; else its tag's. */
 const char *dp_error_remedy(const struct dp_error *err);

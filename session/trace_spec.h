@@ -38,6 +38,7 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 	 */
 	bool enters, filtered; /* filtered: not every return is recorded */
 	size_t entry;
+	bool half; /* the entry of a system call whose exit is an event as well: -n counts calls */
 	/* Of a run with `asked.tree` (expand_tree.c): what the user typed means its callees, too; the function's number, from 1 on. */
 	bool calls, tree_enters, tails, root;
 	size_t tree;

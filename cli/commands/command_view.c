@@ -3,6 +3,7 @@
 #include "cli/commands/command.h"
 #include "cli/run/aggregations.h"
 #include "output/ctf/ctf_dir.h"
+#include "session/traces/traces.h"
 #include "session/view/view.h"
 
 #include "base/cleanup.h"
@@ -63,6 +64,21 @@ static char *last_trace(void)
 	return last;
 }
 
+/* A name that is no path: also a trace that was recorded into the default directory. */
+static struct dp_error *add_named(struct viewer *v, const char *name)
+{
+	dp_auto_free char *dir = strchr(name, '/') ? NULL : dp_traces_dir(), *path = NULL;
+	if (!access(name, F_OK) || errno != ENOENT)
+		return dp_view_add(v->view, name);
+	if (dir && asprintf(&path, "%s/%s", dir, name) < 0)
+		path = NULL;
+	if (path && !access(path, F_OK))
+		return dp_view_add(v->view, path);
+	return dp_error_advise(dp_error(DP_TAG_BAD_TRACE, "there is no trace '%s'%s%s", name, dir ? " here or in " : "",
+	                                dir ? dir : ""),
+	                       "check the name; dynprobe traces lists the traces that were recorded");
+}
+
 static struct dp_error *add_traces(struct viewer *v)
 {
 	const struct dp_options *o = v->options;
@@ -72,7 +88,7 @@ static struct dp_error *add_traces(struct viewer *v)
 	if (last)
 		return dp_view_add(v->view, last);
 	for (size_t i = 0; i < o->nnames; i++)
-		DP_TRY(dp_view_add(v->view, o->name[i]));
+		DP_TRY(add_named(v, o->name[i]));
 	return NULL;
 }
 

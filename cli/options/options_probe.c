@@ -165,8 +165,16 @@ struct dp_error *dp_option_usdt(struct dp_parser *p, const char *marker)
 	return add(p, marker, dp_spec_parse_usdt);
 }
 
+/* A list is a probe for each, as strace -e has it. */
 struct dp_error *dp_option_syscall(struct dp_parser *p, const char *name)
 {
+	char one[128];
+	for (size_t n; n = strcspn(name, ","), name[n]; name += n + 1) {
+		snprintf(one, sizeof(one), "%.*s", (int)n, name);
+		if (n >= sizeof(one))
+			break; /* refused as a whole */
+		DP_TRY(add(p, one, dp_spec_parse_call));
+	}
 	return add(p, name, dp_spec_parse_call);
 }
 

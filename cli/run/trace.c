@@ -46,6 +46,16 @@ static struct dp_error *open_targets(struct dp_trace *t)
 	return dp_signals_watch(t->signal_fd, command ? dp_target_pid(t->run.session[0]->target) : 0);
 }
 
+/* Why the first one was refused, which its line has said with its remedy. */
+static enum dp_tag first_refusal(const struct dp_trace *t)
+{
+	for (size_t k = 0; k < t->run.nsessions; k++)
+		for (size_t i = 0; i < t->run.trace->nprobes; i++)
+			if (t->run.session[k]->place[i].refused)
+				return t->run.session[k]->place[i].refused->tag;
+	return DP_TAG_NO_SPACE;
+}
+
 static struct dp_error *install(struct dp_trace *t)
 {
 	size_t placed;
@@ -58,8 +68,10 @@ static struct dp_error *install(struct dp_trace *t)
 	if (t->options->verbose)
 		dp_report_plan(t, stderr);
 	if (!placed && !t->run.starts)
-		return dp_error(DP_TAG_USAGE, "none of the probes could be placed; the target is %s",
-		                t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged");
+		return dp_error_advise(
+		        dp_error(first_refusal(t), "none of the probes could be placed; the target is %s",
+		                 t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged"),
+		        "");
 	return NULL;
 }
 

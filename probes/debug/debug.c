@@ -69,6 +69,8 @@ static struct dp_error *none(struct dp_module *m)
 	struct dp_buf text;
 	dp_buf_init(&text);
 	dp_buf_printf(&text, "no debug information for '%s'", m->path);
+	if (m->started)
+		dp_buf_printf(&text, ", started as %s,", m->started);
 	dp_buf_printf(&text, *id ? " (build-id %s): none in the file itself" : "%s: none in the file itself", id);
 	if (strlen(id) > 2)
 		dp_buf_printf(&text, ", no /usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);

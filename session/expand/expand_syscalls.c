@@ -141,8 +141,11 @@ static struct dp_error *add_number(struct calls *c, size_t first, size_t end)
 {
 	const struct dp_syscall_site *s = c->sites.item;
 	for (size_t i = first; c->entries && i < end; i++)
-		if (!s[i].kept)
+		if (!s[i].kept) {
 			DP_TRY(add_probe(c, &s[i], false));
+			c->x->out.trace.typed[c->x->out.trace.nprobes - 1].half =
+			        c->exits && has_exit(c, s[i].nr) && !s[i].no_exit;
+		}
 	for (size_t i = first; c->exits && i < end && has_exit(c, s[i].nr); i++)
 		if (!s[i].kept && !s[i].no_exit)
 			DP_TRY(add_probe(c, &s[i], true));

@@ -106,7 +106,7 @@ static void on_hit(const struct dp_hit *hit, void *data)
 	run->enough = run->trace->calls->full(run->trace->calls->run_data);
 	s->place[hit->probe].recorded++;
 	run->recorded++;
-	run->entered += run->trace->typed[hit->probe].enters;
+	run->entered += run->trace->typed[hit->probe].enters || run->trace->typed[hit->probe].half;
 	if (run->enough)
 		dp_target_drain_break(dp_pending_draining(s));
 	if (run->recorded & (CHECK - 1))

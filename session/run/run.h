@@ -27,7 +27,7 @@ struct dp_run {
 	struct dp_run_missing *missing;
 	size_t nmissing;
 	uint64_t start_ns, recorded;
-	uint64_t entered;                      /* of them: entries, which are a part of the event of their return */
+	uint64_t entered;                      /* of them: entries, which are a part of their return's event or line */
 	uint64_t armed_ns, leave_ns, clear_ns; /* all probes are installed; their removal begins; they are removed */
 	size_t current;                        /* the session being drained */
 	bool looked_for_gaps;                  /* since its draining began */

@@ -78,11 +78,37 @@ class Typed(Case):
     def test_what_a_user_lacks_has_a_name(self):
         nobody = {"prefix": harness.NOBODY, "binary": self.for_nobody("dynprobe"), "env": harness.environment(HOME=self.dir), "status": harness.OWN_FAILURE}
         p = harness.tool("--pid", 1, "--function", "main", **nobody)
-        self.assertRegex(p.stderr, r"process 1 \(.*\): it belongs to root \(uid 0\), dynprobe runs as nobody \(uid 65534\); run dynprobe as root \[DP-PERMISSION\]")
+        self.assertRegex(p.stderr, r"process 1 \(.*\): it belongs to root \(uid 0\), dynprobe runs as nobody \(uid 65534\) \[DP-PERMISSION\]\n  what to do: run dynprobe as root\n")
         same_user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=+net_raw", "--ambient-caps=+net_raw"]
         t = self.target(self.for_nobody("spin"), 0, 1000, prefix=same_user)
         p = harness.tool("--pid", t.pid, "--function", "foo", **nobody)
-        self.assertRegex(p.stderr, r"holds capabilities that dynprobe lacks \(CAP_NET_RAW\); run dynprobe as root")
+        self.assertRegex(p.stderr, r"holds capabilities that dynprobe lacks \(CAP_NET_RAW\) \[DP-PERMISSION\]\n  what to do: run dynprobe as root\n")
+        theirs = self.target(self.for_nobody("spin"), 0, 1000, prefix=["setpriv", "--reuid", "1", "--regid", "1", "--clear-groups"])
+        self.assertIn("  what to do: run dynprobe as root, or as that user\n", harness.tool("--pid", theirs.pid, "--function", "foo", **nobody).stderr)
+
+
+    def test_a_trace_that_is_not_there(self):
+        with_home = {"env": harness.environment(HOME=self.dir, LTTNG_HOME=self.dir), "cwd": self.dir}
+        p = harness.tool("view", "nosuch", status=harness.OWN_FAILURE, **with_home)
+        self.assertIn(f"there is no trace 'nosuch' here or in {self.dir}/lttng-traces [DP-BAD-TRACE]\n  what to do: check the name; dynprobe traces lists", p.stderr)
+        self.assertNotIn("babeltrace", p.stderr)
+        self.assertIn("there is no trace 'no/such' [DP-BAD-TRACE]", harness.tool("view", "no/such", status=harness.OWN_FAILURE, **with_home).stderr)
+        harness.tool("--function", "main", "-c", "/bin/true", status=0, **with_home)
+        name, = os.listdir(self.path("lttng-traces"))
+        self.assertIn("main", harness.tool("view", name, status=0, **with_home).stdout)
+
+    def test_a_list_of_system_calls(self):
+        out = harness.tool("--syscall", "openat,close", "--no-record", "-c", "cat /etc/hostname", status=0).stderr
+        for line in ('openat(AT_FDCWD, "/etc/hostname"', "close("):
+            self.assertIn(line, out)
+        self.assertNotIn("mmap(", out)
+        p = harness.tool("--syscall", "openat,clsoe", "-c", "true", status=harness.OWN_FAILURE)
+        self.assertIn("'clsoe': no such system call", p.stderr)
+
+    def test_the_limit_of_hits_counts_calls_not_their_halves(self):
+        t = self.target("spin", 0, 1000)
+        p = harness.tool("--pid", t.pid, "--syscall", "clock_nanosleep", "-n", 3, "--no-record", status=0)
+        self.assertGreaterEqual(len([line for line in p.stdout.splitlines() if " = 0" in line]), 3, p.stdout + p.stderr)
 
 
 class Named(Case):
@@ -110,6 +136,24 @@ class Named(Case):
         self.assertRegex(said("opn_file"), r"did you mean .*\bapp_open_file\b")
         self.assertIn("did you mean libc.so.6!usleep,", said("libc.so.6!uslep"))
         self.assertRegex(said("getpidd"), r"did you mean .*libc\.so\.6!getpid")
+
+    def test_a_source_file_of_a_similar_name(self):
+        r = self.attach(self.program("-g"), "--probe", "man.c:6", "-n", 1)
+        self.assert_refused(r, "DP-NO-SYMBOL", "no source file of the target ends in 'man.c' (", "; did you mean main.c")
+
+    def test_list_says_which_pattern_has_matches(self):
+        t = self.program()
+        for typed, pattern in (("handle", "handle*"), ("open_file", "*open_file*"), ("libc!uslee", "libc!uslee*")):
+            p = harness.tool("list", t.pid, typed, status=harness.OWN_FAILURE)
+            self.assertRegex(p.stderr, r"no function is named '%s', but '%s' matches \d+" % (typed, pattern.replace("*", r"\*")))
+        self.assertIn("no function is named 'zzqx' [", harness.tool("list", t.pid, "zzqx", status=harness.OWN_FAILURE).stderr)
+
+    def test_a_program_without_debug_information_has_the_name_that_started_it(self):
+        plain = self.path("plain")
+        subprocess.run(["strip", "-g", "-o", plain, harness.target_path("spin")], check=True)
+        os.symlink(plain, self.path("the-server"))
+        t = self.target(self.path("the-server"), 0, 1000)
+        self.assert_refused(self.attach(t, "--function", "main", "-t", "args", "-n", 1), "DP-NO-DEBUG-INFO", "plain', started as the-server")
 
     def test_a_library_by_its_short_name(self):
         t = self.program()

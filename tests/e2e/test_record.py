@@ -19,6 +19,7 @@ class Record(Case):
         for trace in new, mine:
             r = self.attach(t, "--function", "foo", "--tactic", "jump", record=trace)
             self.assert_refused(r, "DP-TOO-SHORT", "none of the probes could be placed")
+            self.assertNotIn("DP-USAGE", r.err)
         self.assertFalse(os.path.exists(new))
         self.assertEqual(os.listdir(mine), [])
         with open(mine + "/other", "w"):

@@ -125,15 +125,47 @@ static struct dp_error *list_module(struct lister *l, struct dp_module *m)
 	return err || l->unread || (l->glob && *l->glob) ? err : list_markers(l, m);
 }
 
+static size_t count_matches(const struct lister *l, const char *pattern)
+{
+	struct dp_spec spec = {0};
+	struct dp_selection found = {0};
+	struct dp_error *err = dp_spec_parse(pattern, &spec);
+	if (!err)
+		err = dp_image_select(l->image, &spec, NULL, 0, &found);
+	const size_t n = err ? 0 : found.n;
+	dp_error_destroy(err);
+	dp_selection_fini(&found);
+	dp_spec_fini(&spec);
+	return n;
+}
+
+/* A beginning or a part of names was typed: NAME* or *NAME* lists them. */
+static struct dp_error *no_function(const struct lister *l)
+{
+	const char *bang = strrchr(l->glob, '!'), *name = bang ? bang + 1 : l->glob;
+	for (int i = 0; i < 2 && *name && !strpbrk(l->glob, "*?["); i++) {
+		dp_auto_free char *pattern = NULL;
+		if (asprintf(&pattern, "%.*s%s%s*", (int)(name - l->glob), l->glob, i ? "*" : "", name) < 0)
+			return dp_error_nomem();
+		const size_t n = count_matches(l, pattern);
+		if (n)
+			return dp_error(DP_TAG_NO_SYMBOL, "no function is named '%s', but '%s' matches %zu", l->glob, pattern, n);
+	}
+	return dp_error(DP_TAG_NO_SYMBOL, "no function is named '%s'", l->glob);
+}
+
 static struct dp_error *nothing(const struct lister *l)
 {
 	if (!l->modules)
 		return dp_error(DP_TAG_NO_MODULE, "'%s': no such module%s", l->glob,
 		                l->options->trace.npids ? " in the process" : "; a file has only itself");
+	const bool is_marker = dp_list_is_marker_glob(l->glob);
+	if (l->glob && !is_marker && !dp_list_is_call_glob(l->glob))
+		return no_function(l);
 	return dp_error(DP_TAG_NO_SYMBOL, "no %s is named '%s'",
-	                dp_list_is_marker_glob(l->glob) ? "marker"
-	                : dp_list_is_call_glob(l->glob) ? "system call"
-	                                                : "function",
+	                is_marker ? "marker"
+	                : l->glob ? "system call"
+	                          : "function",
 	                l->glob ? l->glob : "*");
 }
 

@@ -104,10 +104,7 @@ static struct dp_error *beside_processes(const char *word)
 		                word);
 	if (dp_verb_find(word, &verb))
 		return dp_error(DP_TAG_USAGE, "'%s' comes first: dynprobe %s --pid PID", word, word);
-	return dp_error(DP_TAG_USAGE,
-	                "unexpected argument '%s'; to probe that function: --function '%s' (a command, and processes that run "
-	                "already, exclude each other)",
-	                word, word);
+	return dp_error(DP_TAG_USAGE, "unexpected argument '%s'; to probe that function: --function '%s'", word, word);
 }
 
 struct dp_error *dp_word_unexpected(enum dp_verb verb, const char *word)

@@ -37,19 +37,27 @@ static struct dp_error *explain_scope(const struct dp_process *p, long scope)
 	const char *who = scope == 1   ? "parents only"
 	                  : scope == 2 ? "processes with CAP_SYS_PTRACE only"
 	                               : "no process until the next boot";
-	const char *fix = scope == 1   ? "run dynprobe as root, start the program with dynprobe -c, or set the rule to 0"
+	const char *fix = scope == 1   ? "run dynprobe as root, start the program with dynprobe -c, or set the rule to 0 (sysctl "
+	                                 "kernel.yama.ptrace_scope=0)"
 	                  : scope == 2 ? "run dynprobe as root"
 	                               : "reboot with another setting";
-	return dp_error(DP_TAG_PERMISSION,
-	                "not allowed to trace process %d (%s): /proc/sys/kernel/yama/ptrace_scope is %ld (%s); %s", p->pid,
-	                p->comm, scope, who, fix);
+	return dp_error_advise(dp_error(DP_TAG_PERMISSION,
+	                                "not allowed to trace process %d (%s): /proc/sys/kernel/yama/ptrace_scope is %ld (%s)",
+	                                p->pid, p->comm, scope, who),
+	                       fix);
 }
 
 /* Root in a container may lack it. */
-static const char *as_root(void)
+static const char *as_root(bool or_user)
 {
 	return geteuid() == 0 ? "give dynprobe CAP_SYS_PTRACE (docker: --cap-add SYS_PTRACE; kubectl debug: --profile=general)"
+	       : or_user      ? "run dynprobe as root, or as that user"
 	                      : "run dynprobe as root";
+}
+
+static struct dp_error *advised(struct dp_error *err)
+{
+	return dp_error_advise(err, as_root(false));
 }
 
 /* All three uids and gids of the target must be ours. */
@@ -74,30 +82,32 @@ static struct dp_error *explain(const struct dp_process *p, const char *theirs, 
 	const uint64_t lacking = dp_capabilities_of(theirs, "CapPrm") & ~dp_capabilities_of(mine, "CapPrm");
 	char their_user[64], my_user[64], caps[256];
 	if (!same_ids(theirs, "Uid", (long)geteuid()))
-		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it belongs to %s, dynprobe runs as %s; %s%s", p->pid,
-		                p->comm, dp_user_text(uid, their_user, sizeof(their_user)),
-		                dp_user_text((long)geteuid(), my_user, sizeof(my_user)), as_root(),
-		                uid ? ", or run it as that user" : "");
+		return dp_error_advise(dp_error(DP_TAG_PERMISSION,
+		                                "not allowed to trace process %d (%s): it belongs to %s, dynprobe runs as %s",
+		                                p->pid, p->comm, dp_user_text(uid, their_user, sizeof(their_user)),
+		                                dp_user_text((long)geteuid(), my_user, sizeof(my_user))),
+		                       as_root(uid));
 	if (!same_ids(theirs, "Gid", (long)getegid()))
-		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): its group ids (gid %ld) are not dynprobe's; %s", p->pid,
-		                p->comm, dp_status_long(theirs, "Gid", -1), as_root());
+		return advised(dp_error(DP_TAG_PERMISSION,
+		                        "not allowed to trace process %d (%s): its group ids (gid %ld) are not dynprobe's",
+		                        p->pid, p->comm, dp_status_long(theirs, "Gid", -1)));
 	if (lacking)
-		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it holds capabilities that dynprobe lacks (%s); %s",
-		                p->pid, p->comm, dp_capabilities_text(lacking, caps, sizeof(caps)), as_root());
+		return advised(dp_error(DP_TAG_PERMISSION,
+		                        "not allowed to trace process %d (%s): it holds capabilities that dynprobe lacks (%s)",
+		                        p->pid, p->comm, dp_capabilities_text(lacking, caps, sizeof(caps))));
 	if (not_dumpable(p, uid))
-		return dp_error(DP_TAG_PERMISSION,
-		                "not allowed to trace process %d (%s): it is not dumpable (set-user-id, unreadable executable, "
-		                "or prctl(PR_SET_DUMPABLE)); %s",
-		                p->pid, p->comm, as_root());
+		return advised(
+		        dp_error(DP_TAG_PERMISSION,
+		                 "not allowed to trace process %d (%s): it is not dumpable (set-user-id, unreadable executable, "
+		                 "or prctl(PR_SET_DUMPABLE))",
+		                 p->pid, p->comm));
 	if (scope)
 		return explain_scope(p, scope);
-	return dp_error(DP_TAG_PERMISSION,
-	                "not allowed to trace process %d (%s): it needs the capability CAP_SYS_PTRACE in its user namespace, or "
-	                "a security module forbids it; %s",
-	                p->pid, p->comm, as_root());
+	return advised(
+	        dp_error(DP_TAG_PERMISSION,
+	                 "not allowed to trace process %d (%s): it needs the capability CAP_SYS_PTRACE in its user namespace, or "
+	                 "a security module forbids it",
+	                 p->pid, p->comm));
 }
 
 static struct dp_error *refuse(const struct dp_process *p)

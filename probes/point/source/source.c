@@ -5,10 +5,13 @@
 #include "base/cleanup.h"
 #include "probes/elf/demangle.h"
 #include "probes/image/image_internal.h"
+#include "probes/point/source/source_names.h"
+#include "probes/point/suggest.h"
 
 #include <string.h>
 
 struct search {
+	struct dp_image *image;
 	const struct dp_spec *spec;
 	struct dp_selection *found;
 	struct dp_line_query line;
@@ -83,6 +86,31 @@ static struct dp_error *no_line(const struct search *s)
 	return dp_error(DP_TAG_NO_SYMBOL, "'%s': line %u of %s has no code%s", s->spec->text, q->line, q->path, near);
 }
 
+static bool offer_file(const char *path, void *data)
+{
+	const char *name = dp_path_last(path);
+	dp_suggest_offer(data, name, strlen(name));
+	return true;
+}
+
+static struct dp_error *no_file(const struct search *s)
+{
+	const char *where = s->spec->module ? s->spec->module : "the target", *wanted = dp_path_last(s->spec->file);
+	struct dp_suggest suggest;
+	struct dp_buf help = {0};
+	dp_suggest_init(&suggest, wanted, strlen(wanted));
+	for (size_t i = 0; i < s->image->nmodules; i++)
+		if (s->image->module[i]->debug && dp_source_is_near(s->image->module[i]) &&
+		    dp_module_matches(s->image->module[i], s->spec->module))
+			dp_source_files_each(s->image->module[i]->debug, offer_file, &suggest);
+	dp_suggest_print(&suggest, &help);
+	struct dp_error *err = dp_error(
+	        DP_TAG_NO_SYMBOL, "'%s': no source file of %s ends in '%s' (%zu of its modules ha%s debug information)%s",
+	        s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve", dp_buf_str(&help));
+	dp_buf_fini(&help);
+	return err;
+}
+
 static struct dp_error *nothing(struct search *s)
 {
 	const char *where = s->spec->module ? s->spec->module : "the target";
@@ -94,8 +122,7 @@ static struct dp_error *nothing(struct search *s)
 		return dp_error(DP_TAG_NO_SYMBOL, "'%s': there is no function '%s'%s%s in the debug information of %s",
 		                s->spec->text, s->spec->function, s->spec->file ? " of " : "", s->spec->file ? s->spec->file : "",
 		                where);
-	return dp_error(DP_TAG_NO_SYMBOL, "'%s': no source file of %s ends in '%s'; %zu of its modules ha%s debug information",
-	                s->spec->text, where, s->spec->file, s->searched, s->searched == 1 ? "s" : "ve");
+	return no_file(s);
 }
 
 static bool is_of_file(const struct dp_symbol *s, const char *file)
@@ -133,7 +160,7 @@ static struct dp_error *search_symbols(const struct search *s, struct dp_image *
 
 struct dp_error *dp_source_select(struct dp_image *image, const struct dp_spec *spec, struct dp_selection *ret)
 {
-	struct search s = {.spec = spec, .line = {.file = spec->file, .line = spec->line}, .found = ret};
+	struct search s = {.image = image, .spec = spec, .line = {.file = spec->file, .line = spec->line}, .found = ret};
 	for (size_t i = 0; i < image->nmodules; i++) {
 		struct dp_module *m = image->module[i];
 		if (m->elf && !m->vdso && dp_module_matches(m, spec->module))
