@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATISTICS (DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX)
-
 /* Counts come with every other aggregation. */
 static void drop_count(struct dp_asked *a)
 {
@@ -20,7 +18,7 @@ static void drop_count(struct dp_asked *a)
 
 static bool is_same(const struct dp_agg_part *a, const struct dp_agg_part *b)
 {
-	const bool statistics = a->what & STATISTICS && b->what & STATISTICS;
+	const bool statistics = dp_agg_is_statistics(a) && dp_agg_is_statistics(b);
 	return (statistics || a->what == b->what) && !strcmp(a->value, b->value) && a->low == b->low && a->step == b->step &&
 	       a->buckets == b->buckets;
 }
@@ -277,6 +275,28 @@ static struct dp_error *check_metrics(const struct dp_options *o)
 	return NULL;
 }
 
+/* For a _sum beside the histogram. Where values may be below 0, the least one says whether they are. */
+static void add_sum(struct dp_asked *a, const struct dp_agg_part *histogram)
+{
+	const unsigned what = DP_AGG_SUM | (dp_agg_is_ns(histogram) ? 0 : DP_AGG_MIN);
+	size_t i = 0;
+	while (i < a->nparts && (!dp_agg_is_statistics(&a->part[i]) || strcmp(a->part[i].value, histogram->value) != 0))
+		i++;
+	if (i == DP_AGG_PARTS_MOST) /* dp_aggs_place() says so */
+		return;
+	if (i == a->nparts)
+		a->part[a->nparts++] = (struct dp_agg_part){.value = histogram->value};
+	a->part[i].hidden |= what & ~a->part[i].what;
+	a->part[i].what |= what;
+}
+
+static void add_sums(struct dp_asked *a)
+{
+	for (size_t i = 0, n = a->nparts; i < n; i++)
+		if (dp_agg_is_histogram(&a->part[i]))
+			add_sum(a, &a->part[i]);
+}
+
 struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 {
 	struct dp_asked *a = &o->trace.asked;
@@ -304,6 +324,8 @@ struct dp_error *dp_aggs_check(enum dp_verb verb, struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "a run with aggregations records no events: use neither --record (--record-size, "
 		                              "--rotate) nor -f ctf or perfetto");
 	DP_TRY(dp_aggs_check_asked(a));
+	if (o->format == DP_FORMAT_OPENMETRICS)
+		add_sums(a);
 	o->no_record = true;
 	return NULL;
 }

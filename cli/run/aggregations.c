@@ -97,10 +97,25 @@ static struct dp_error *update_metrics(struct dp_trace *t)
 	return dp_rows_shown(&t->run, false, &shown) ? save_metrics(t->options, &shown) : NULL;
 }
 
+static void say_sumless(const struct dp_asked *a)
+{
+	struct dp_buf names = {0};
+	for (size_t i = 0; i < a->nparts; i++)
+		if (dp_agg_is_histogram(&a->part[i]) && !dp_agg_sum_of(a->part, a->nparts, i))
+			dp_buf_printf(&names, "%s'%s'", names.len ? ", " : "", a->part[i].value);
+	if (names.len)
+		fprintf(stderr, "dynprobe: no _sum for --hist %s: each is one more aggregation, and a run has at most %u\n",
+		        dp_buf_str(&names), DP_AGG_PARTS_MOST);
+	dp_buf_fini(&names);
+}
+
 struct dp_error *dp_aggs_place(const struct dp_options *options)
 {
-	if (options->format == DP_FORMAT_OPENMETRICS)
+	if (options->format == DP_FORMAT_OPENMETRICS) {
 		DP_TRY(save_metrics(options, NULL));
+		if (!options->quiet)
+			say_sumless(&options->trace.asked);
+	}
 	return dp_flame_place(options);
 }
 

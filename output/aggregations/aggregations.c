@@ -28,6 +28,19 @@ bool dp_agg_is_ns(const struct dp_agg_part *part)
 	return part->value && !strcmp(part->value, "duration");
 }
 
+bool dp_agg_is_statistics(const struct dp_agg_part *part)
+{
+	return part->what & (DP_AGG_SUM | DP_AGG_MIN | DP_AGG_MAX);
+}
+
+const struct dp_agg_part *dp_agg_sum_of(const struct dp_agg_part *part, size_t nparts, size_t histogram)
+{
+	for (size_t i = 0; i < nparts; i++)
+		if (part[i].what & DP_AGG_SUM && !strcmp(part[i].value, part[histogram].value))
+			return &part[i];
+	return NULL;
+}
+
 uint64_t dp_agg_hits(const struct dp_agg_part *part, const uint64_t *cells)
 {
 	uint64_t sum = 0;

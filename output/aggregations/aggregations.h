@@ -25,6 +25,7 @@ struct dp_agg_stack {
 
 struct dp_agg_part {       /* one aggregation of a run */
 	unsigned what;     /* bits of enum dp_agg_what */
+	unsigned hidden;   /* of them, those that nobody asked for: only a histogram's _sum comes from them (metrics) */
 	bool average;      /* --avg: from the sum */
 	const char *value; /* the expression as typed; NULL: hits are counted */
 	int64_t low;       /* of a linear histogram */
@@ -36,6 +37,8 @@ unsigned dp_agg_part_words(const struct dp_agg_part *part);
 bool dp_agg_is_histogram(const struct dp_agg_part *part);
 /* Are its values durations? */
 bool dp_agg_is_ns(const struct dp_agg_part *part);
+/* Sums, minima or maxima? Those of one expression are one part. */
+bool dp_agg_is_statistics(const struct dp_agg_part *part);
 
 enum dp_key_kind {
 	DP_KEY_VALUE, /* of an expression */
@@ -104,6 +107,8 @@ struct dp_aggs_shown {
 uint64_t dp_agg_hits(const struct dp_agg_part *part, const uint64_t *cells);
 /* A part's cells in those of the row. */
 const uint64_t *dp_agg_cells_of(const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part);
+/* The part with the sum of the values that part number `histogram` has, or NULL. */
+const struct dp_agg_part *dp_agg_sum_of(const struct dp_agg_part *part, size_t nparts, size_t histogram);
 /* The minimum and maximum that cells encode. */
 int64_t dp_agg_max_of(uint64_t cell);
 int64_t dp_agg_min_of(uint64_t cell);

@@ -149,6 +149,23 @@ static bool is_bound(const struct dp_agg_part *p, int64_t to)
 	return to < INT64_MAX && (!(p->what & DP_AGG_LOG2) || to <= INT64_C(1) << 40);
 }
 
+/*
+ * A sum that can fall would be read as one that has begun anew: a series has none from its first value below 0 on. No duration is
+ * below 0.
+ */
+static void put_sum(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t histogram)
+{
+	const struct dp_agg_part *p = dp_agg_sum_of(a->part, a->nparts, histogram);
+	const uint64_t *cells = p ? dp_agg_cells_of(a, row, (size_t)(p - a->part)) : NULL;
+	if (!p || (p->what & DP_AGG_MIN && dp_agg_min_of(cells[DP_AGG_WORD_MIN]) < 0))
+		return;
+	dp_buf_printf(b, "%s_sum", FAMILY[HISTOGRAM][dp_agg_is_ns(p)].name);
+	put_labels(b, a, row, p->value);
+	dp_put_str(b, "} ");
+	put_number(b, dp_agg_is_ns(p), (int64_t)cells[DP_AGG_WORD_SUM]);
+	dp_put_str(b, "\n");
+}
+
 static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row, size_t part)
 {
 	const struct dp_agg_part *p = &a->part[part];
@@ -170,7 +187,9 @@ static void put_histogram(struct dp_buf *b, const struct dp_aggs_shown *a, const
 	}
 	dp_buf_printf(b, "%s_bucket", name);
 	put_labels(b, a, row, p->value);
-	dp_buf_printf(b, ",le=\"+Inf\"} %" PRIu64 "\n%s_count", hits, name);
+	dp_buf_printf(b, ",le=\"+Inf\"} %" PRIu64 "\n", hits);
+	put_sum(b, a, row, part);
+	dp_buf_printf(b, "%s_count", name);
 	put_labels(b, a, row, p->value);
 	dp_buf_printf(b, "} %" PRIu64 "\n", hits);
 }
@@ -194,7 +213,7 @@ static void put_value(struct dp_buf *b, const struct dp_aggs_shown *a, const str
 static bool has(const struct dp_agg_part *p, enum kind kind, bool ns)
 {
 	static const unsigned what[NKINDS] = {DP_AGG_SUM, DP_AGG_MIN, DP_AGG_MAX, DP_AGG_HISTOGRAM};
-	return p->what & what[kind] && dp_agg_is_ns(p) == ns;
+	return p->what & ~p->hidden & what[kind] && dp_agg_is_ns(p) == ns;
 }
 
 /* With --by, the rows without a key only count what was lost. */

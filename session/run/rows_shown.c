@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * Both are in the same order; the search continues at *old. A hit that was read as a block's last one is in no cell while its
- * thread is adding it: it stays counted.
+ * Both are in the same order; the search continues at *old. Of a lone histogram, a hit that was read as a block's last one is in
+ * no cell while its thread is adding it: it stays counted. Other cells are as they are: a sum may fall.
  */
 static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *old, bool delta, uint64_t *cells)
 {
@@ -20,7 +20,7 @@ static void take_off(const struct dp_rows *a, const struct dp_row *row, size_t *
 		if (dp_cells_is_extreme(&a->want, i))
 			continue;
 		const uint64_t before = a->before[*old].words[i];
-		if (row->words[i] < before)
+		if (a->want.pending && row->words[i] < before)
 			row->words[i] = before;
 		cells[i] = delta ? row->words[i] - before : row->words[i];
 	}

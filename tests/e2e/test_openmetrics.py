@@ -88,6 +88,61 @@ class Metrics(unittest.TestCase):
         self.assertEqual(len({labels for (name, labels) in samples if name == "dynprobe_sum"}), len({labels for (name, labels) in samples if name == "dynprobe_hits_total"}))
         self.assertEqual(os.listdir(self.dir.name), ["shop.prom"], "nothing is left beside it")
 
+    def run_tally(self, *args, mode="threads", n="20000"):
+        """The calls of foo(), the sum of its arguments, the metrics, what dynprobe said."""
+        done = harness.tool(*args, "-f", "openmetrics", "-o", self.file, "--", harness.target_path("tally"), mode, n)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls, arguments = next(map(int, line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("foo "))
+        return calls, arguments, self.read(), done.stderr
+
+    def of(self, samples, name):
+        return [v for (n, _), v in samples.items() if n == name]
+
+    def test_a_histogram_has_its_sum(self):
+        calls, arguments, samples, said = self.run_tally("--function", "foo", "--hist", "$rdi")
+        self.assertEqual(self.of(samples, "dynprobe_value_count"), [calls])
+        self.assertEqual(self.of(samples, "dynprobe_value_sum"), [arguments])
+        self.assertEqual({n for n, _ in samples if not n.startswith("dynprobe_value_")}, {"dynprobe_hits_total"}, "its part is no metric of its own")
+        self.assertNotIn("sum", said)
+
+    def test_a_linear_histogram_and_keys(self):
+        calls, _, samples, _ = self.run_tally("--function", "foo", "--hist", "$rdi & 7,2,6,2", "--by", "$rdi & 1")
+        self.assertEqual(sum(self.of(samples, "dynprobe_value_count")), calls)
+        self.assertEqual(sorted(self.of(samples, "dynprobe_value_sum")), [calls // 2 * 3, calls // 2 * 4])
+
+    def test_durations_have_a_sum_in_seconds(self):
+        calls, _, samples, _ = self.run_tally("--return", "foo", "--hist", "duration")
+        self.assertEqual(self.of(samples, "dynprobe_duration_seconds_count"), [calls])
+        self.assertGreater(self.of(samples, "dynprobe_duration_seconds_sum")[0], 0)
+        self.assertEqual(self.of(samples, "dynprobe_duration_sum_seconds"), [])
+
+    def test_a_sum_that_was_asked_for_is_the_same_one(self):
+        calls, _, samples, _ = self.run_tally("--return", "foo", "--hist", "duration", "--avg", "duration")
+        self.assertEqual(self.of(samples, "dynprobe_duration_seconds_sum"), self.of(samples, "dynprobe_duration_sum_seconds"))
+        self.assertEqual(self.of(samples, "dynprobe_duration_seconds_count"), [calls])
+        _, arguments, samples, _ = self.run_tally("--function", "foo", "--max", "$rdi", "--hist", "$rdi")
+        self.assertEqual(self.of(samples, "dynprobe_value_sum"), [arguments])
+        self.assertEqual({n for n, _ in samples if not n.startswith("dynprobe_value_")}, {"dynprobe_hits_total", "dynprobe_max"})
+
+    def test_no_sum_once_a_value_was_below_0(self):
+        calls, _, samples, _ = self.run_tally("--function", "foo", "--hist", "$rdi - 1")
+        self.assertEqual((self.of(samples, "dynprobe_value_count"), self.of(samples, "dynprobe_value_sum")), ([calls], []))
+
+    def test_no_room_for_all_sums(self):
+        hists = [word for i in range(4) for word in ("--hist", f"$rdi + {i}")]
+        calls, arguments, samples, said = self.run_tally("--function", "foo", *hists)
+        self.assertEqual(self.of(samples, "dynprobe_value_count"), [calls] * 4)
+        self.assertEqual(self.of(samples, "dynprobe_value_sum"), [arguments, arguments + calls])
+        self.assertIn("no _sum for --hist '$rdi + 2', '$rdi + 3': each is one more aggregation, and a run has at most 6", said)
+
+    def test_hits_in_signal_handlers_are_counted_once(self):
+        calls, arguments, samples, _ = self.run_tally("--function", "foo", "--hist", "$rdi", "--interval", "10ms", mode="signals", n="300000")
+        self.assertEqual((self.of(samples, "dynprobe_value_count"), self.of(samples, "dynprobe_value_sum")), ([calls], [arguments]))
+
+    def test_a_sum_may_fall_between_two_versions(self):
+        calls, arguments, samples, _ = self.run_tally("--function", "foo", "--sum", "1000 - $rdi", "--interval", "10ms", n="200000")
+        self.assertEqual(self.of(samples, "dynprobe_sum"), [1000 * calls - arguments])
+
     def test_keys_of_which_the_same_is_left(self):
         done = harness.tool("--function", "foo", "--hist", "$rdi", "--by", "$rdi&1, $rdi|1", "-f", "openmetrics", "-o", self.file, "--",
                             harness.target_path("tally"), "threads", "10")

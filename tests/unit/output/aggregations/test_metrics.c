@@ -66,6 +66,39 @@ Test(metrics, buckets_are_cumulative_and_their_bounds_belong_to_them)
 	free(text);
 }
 
+/* The hidden part is no metric of its own. Without a value its minimum is not below 0. */
+Test(metrics, a_histogram_has_its_sum_while_no_value_is_below_0)
+{
+	const struct dp_agg_part part[2] = {{.what = DP_AGG_LINEAR, .value = "n", .low = 10, .step = 5, .buckets = 1},
+	                                    {.what = DP_AGG_SUM | DP_AGG_MIN, .hidden = DP_AGG_SUM | DP_AGG_MIN, .value = "n"}};
+	const uint64_t some[3 + DP_AGG_WORDS] = {1, 2, 0, 3, 25, 0, ~(UINT64_C(1) << 63 ^ 1)}, none[3 + DP_AGG_WORDS] = {0},
+	                        below[3 + DP_AGG_WORDS] = {1, 0, 0, 1, (uint64_t)-1, 0, ~(UINT64_C(1) << 63 ^ (uint64_t)-1)};
+	const struct dp_agg_row row[3] = {{.name = "some", .cells = some, .hits = 3},
+	                                  {.name = "none", .cells = none},
+	                                  {.name = "below", .cells = below, .hits = 1}};
+	const struct dp_aggs_shown a = {.part = part, .nparts = 2, .row = row, .n = 3};
+	char *text = written(&a);
+	has(text, ",le=\"+Inf\"} 3\ndynprobe_value_sum{probe=\"some\",expr=\"n\"} 25\ndynprobe_value_count{probe=\"some\"");
+	has(text, "dynprobe_value_sum{probe=\"none\",expr=\"n\"} 0\n");
+	has(text, ",le=\"+Inf\"} 1\ndynprobe_value_count{probe=\"below\",expr=\"n\"} 1\n");
+	cr_expect_not(strstr(text, "dynprobe_sum") || strstr(text, "dynprobe_min"), "%s", text);
+	free(text);
+}
+
+Test(metrics, a_histogram_of_durations_has_its_sum_in_seconds)
+{
+	const struct dp_agg_part part[2] = {{.what = DP_AGG_DECIMAL, .value = "duration"},
+	                                    {.what = DP_AGG_SUM, .hidden = DP_AGG_SUM, .value = "duration"}};
+	const uint64_t cells[DP_AGG_DECIMAL_WORDS + DP_AGG_WORDS] = {
+	        [28] = 1, [DP_AGG_DECIMAL_WORDS] = 1, [DP_AGG_DECIMAL_WORDS + 1] = 1500000000};
+	const struct dp_agg_row row = {.name = "f", .cells = cells, .hits = 1};
+	const struct dp_aggs_shown a = {.part = part, .nparts = 2, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "dynprobe_duration_seconds_sum{probe=\"f\",expr=\"duration\"} 1.500000000\n");
+	cr_expect_not(strstr(text, "dynprobe_duration_sum_seconds"), "%s", text);
+	free(text);
+}
+
 static size_t count(const char *text, const char *word)
 {
 	size_t n = 0;
