@@ -205,11 +205,15 @@ class Events(harness.Case):
         return self.path("many.html")
 
     def test_no_task_is_long(self):
-        """Of processor time: another program may hold the browser up for longer. DP_FULL=1: with a million events."""
+        """
+        Of processor time, and beside work of the same kind, which needs about 50 ms where a page's task may need 100: other programs
+        hold the browser up and slow it down. DP_FULL=1: with a million events.
+        """
         page = self.many()
         b = browser.Browser()
         self.addCleanup(b.close)
         self.assertLess(os.path.getsize(page), MANY * 30)
+        work = browser.work_ms(b)
         tasks = browser.Tasks(b)
         b.open(page)
         self.until(b, "document.body.dataset.ready === 'yes'")
@@ -220,7 +224,8 @@ class Events(harness.Case):
         b.run("(() => { const s = document.getElementById('search'); s.focus(); s.value = 'n=%d '; s.dispatchEvent(new Event('input')); })()" % (MANY - 1))
         self.until(b, "document.body.dataset.found === '1'")
         longest, task = max(tasks.end())
-        self.assertLess(longest, 100, task)
+        work = max(work, browser.work_ms(b))
+        self.assertLess(longest, max(100, 2 * work), task)
         self.assertEqual(b.errors, [])
 
 
