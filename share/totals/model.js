@@ -88,7 +88,7 @@ function keyColumns(rows) {
 }
 function valueColumns(rows) {
 	const columns = [{ title: run.profiles.some((p) => p.off_cpu) ? "waits" : run.profiles.length ? "samples" : "hits", of: (r) => Number(r.hits), show: number }];
-	if (rows.some((r) => r.seconds > 0)) columns.push({ title: "rate", of: (r) => Number(r.hits) / r.seconds, show: (v) => amount(Math.round(v * 100) / 100, "/s") });
+	if (rows.some((r) => r.seconds > 0)) columns.push({ title: "rate", of: (r) => Number(r.hits) / r.seconds, show: (v) => amount(v < 100 ? Math.round(v * 100) / 100 : Math.round(v), "/s") });
 	const several = rows.some((r) => r.aggregations);
 	partsOf(rows[0]).forEach((part, i) => {
 		for (const what of ["sum", "avg", "min", "max", "p50", "p90", "p99"]) {

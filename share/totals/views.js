@@ -1,5 +1,5 @@
 /* ---- tabs: table, histograms, flame graph, over time, calls, run ---- */
-const shown = { tab: "", wanted: "", sort: {}, weight: 0 };
+const shown = { tab: "", wanted: "", all: false, sort: {}, weight: 0 };
 const FIRST_ROWS = 200, MORE_ROWS = 2000;
 
 /* A table whose heads sort; the first rows, and a button for more. `sorted`: rows may change their order. */
@@ -53,7 +53,13 @@ const nothing = () => make("div", "dim", shown.wanted ? "nothing found" : "no ro
 function drawTable(pane) {
 	const rows = wanted(run.rows, textOf);
 	if (!rows.length) { pane.append(nothing()); return; }
-	pane.append(table("rows", [...keyColumns(run.rows), ...valueColumns(run.rows)], rows, true));
+	const hit = shown.all || shown.wanted ? rows : rows.filter((r) => Number(r.hits)), left = rows.length - hit.length;
+	pane.append(table("rows", [...keyColumns(run.rows), ...valueColumns(run.rows)], hit, true));
+	if (!left) return;
+	const all = make("button", "more", count(left, "more row") + " without a hit");
+	all.type = "button";
+	all.onclick = () => { shown.all = true; drawTab(); };
+	pane.append(all);
 }
 
 /* ---- histograms ---- */

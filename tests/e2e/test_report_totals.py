@@ -11,6 +11,7 @@ PROGRAM = r"""
 __attribute__((noinline)) int leaf(int n, const char *s) { __asm__ volatile("" ::: "memory"); return n; }
 __attribute__((noinline)) int few(int n, const char *s) { int r = leaf(n, s); __asm__ volatile(""); return r; }
 __attribute__((noinline)) int many(int n, const char *s) { int r = leaf(100, s) + leaf(200, s) + leaf(300, s); __asm__ volatile(""); return r; }
+__attribute__((noinline)) int idle(int n) { return n + 1; }
 static const char *nasty = "</script><img src=x onerror='window.broken=1'>\xe2\x80\xae\x1b[31m";
 int main(void) { for (int i = 0; i < 40; i++) { few(i, "plain"); many(i, nasty); } }
 """
@@ -64,6 +65,13 @@ class Totals(harness.Case):
         self.until(b, "document.querySelectorAll('table[data-key=rows] tr').length === 4")
         self.tab(b, "Run")
         self.assertRegex(b.run("document.getElementById('body').innerText"), r"(?s)asked\s+1\s+placed\s+1\s+refused\s+0.*Processes.*prog\s+\d+\s+1\s+160")
+        self.assertEqual(b.errors, [])
+
+    def test_rows_without_a_hit_are_there_when_asked_for(self):
+        b = self.ran("--function", "leaf", "--function", "idle", "--count")
+        self.assertEqual([r[0] for r in self.cells(b)[1:]], ["leaf"])
+        b.run("[...document.querySelectorAll('#body button.more')].find((x) => x.textContent === '1 more row without a hit').click()")
+        self.assertEqual({r[0]: r[1] for r in self.cells(b)[1:]}, {"leaf": "160", "idle": "0"})
         self.assertEqual(b.errors, [])
 
     def test_histograms_have_bars_with_percentiles(self):
