@@ -122,7 +122,8 @@ void dp_function_json(const struct dp_listed_function *f, FILE *to)
 	put_json_spec(&b, f);
 	if (f->file) {
 		dp_put_json_member(&b, ",", "file", f->file);
-		dp_buf_printf(&b, f->line ? ",\"line\":%d" : "", f->line);
+		if (f->line)
+			dp_buf_printf(&b, ",\"line\":%d", f->line);
 	}
 	dp_put_json_hex(&b, "addr", f->addr);
 	dp_put_json_hex(&b, "file_addr", f->vaddr);
