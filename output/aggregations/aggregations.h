@@ -66,6 +66,7 @@ struct dp_key_shown { /* one of a row's keys, as it was asked */
 struct dp_agg_row {               /* for one probe, or for one of its keys */
 	const char *name, *title; /* title: as people read it, or NULL */
 	pid_t pid;                /* 0: of several processes */
+	const char *comm;         /* the name of that process, or NULL */
 	bool keyed;
 	uint64_t key;
 	const char *word; /* the key as a text, or NULL */

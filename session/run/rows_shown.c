@@ -34,6 +34,15 @@ static struct dp_image *image_of(const struct dp_run *run, pid_t pid)
 	return NULL;
 }
 
+/* Processes that come and go have no name here: it would be lost at their end, and the row would be another one. */
+static const char *comm_of(const struct dp_run *run, pid_t pid)
+{
+	for (size_t k = 0; pid && !run->starts && !run->trace->follow && k < run->nsessions; k++)
+		if (dp_target_pid(run->session[k]->target) == pid)
+			return dp_target_comm(run->session[k]->target);
+	return NULL;
+}
+
 /* The process that all hits are of; 0: of several, or it is not known any more. */
 static pid_t pid_of(const struct dp_run *run, const struct dp_row *row)
 {
@@ -88,6 +97,7 @@ static struct dp_agg_row shown_row(const struct dp_run *run, const struct dp_row
 		show_tuple(run, a, row, &ret);
 	else if (a->want.stack && row->key.keyed)
 		show_frames(run, a, row, &ret);
+	ret.comm = comm_of(run, ret.pid);
 	return ret;
 }
 

@@ -9,6 +9,14 @@ import unittest
 
 import harness
 
+BOXES = """
+volatile long sink;
+template <typename T> struct Box { T v; __attribute__((noinline)) T get() { sink += v; return v; } };
+static inline __attribute__((always_inline)) long twice(long x) { sink += x; return sink * 2; }
+__attribute__((noinline)) long two(long x) { return twice(x + 1) + twice(x * 3); }
+int main() { Box<int> b{3}; for (int i = 0; i < 10; i++) { b.get(); two(i); } }
+"""
+
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9]+(?:\.[0-9]+)?)")
@@ -142,6 +150,42 @@ class Metrics(unittest.TestCase):
     def test_a_sum_may_fall_between_two_versions(self):
         calls, arguments, samples, _ = self.run_tally("--function", "foo", "--sum", "1000 - $rdi", "--interval", "10ms", n="200000")
         self.assertEqual(self.of(samples, "dynprobe_sum"), [1000 * calls - arguments])
+
+    def labels(self, name="dynprobe_hits_total"):
+        """Of each series of that name."""
+        return [dict(label.replace('"', "").split("=", 1) for label in labels) for (n, labels) in self.read() if n == name]
+
+    def test_probes_have_the_names_that_tables_have(self):
+        boxes = os.path.join(self.dir.name, "boxes")
+        harness.compiled(boxes, "g++", "-g", "-O2", "-x", "c++", "-", text=BOXES)
+        done = harness.tool("--return", "Box<int>::get", "--function", "twice", "--hist", "$rdi", "-f", "openmetrics", "-o", self.file, "--", boxes)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        place = "twice (inlined in two)"
+        for name in ("dynprobe_hits_total", "dynprobe_value_sum", "dynprobe_value_count"):
+            labels = self.labels(name)
+            self.assertEqual(sorted(l["probe"] for l in labels), ["Box<int>::get:return", place, place])
+            self.assertEqual({l["comm"] for l in labels}, {"boxes"})
+            self.assertEqual(len({l["pid"] for l in labels}), 1)
+            self.assertEqual(len({l["event"] for l in labels if l["probe"] == place}), 2, "two places of one name")
+            self.assertEqual([l for l in labels if "event" in l and l["probe"] != place], [])
+
+    def two_loops(self):
+        programs = [subprocess.Popen([harness.target_path("tally"), "loop"], stdout=subprocess.PIPE) for _ in range(2)]
+        for program in programs:
+            self.addCleanup(program.stdout.close)
+            self.addCleanup(program.wait)
+            self.addCleanup(program.kill)
+            program.stdout.readline()
+        return [str(program.pid) for program in programs]
+
+    def test_series_have_the_process_they_are_of(self):
+        pids = self.two_loops()
+        for chosen, by, want in ((pids[:1], [], [(pids[0], "tally")]), (pids[:1], ["--by", "comm"], [(pids[0], "tally")]), (pids, [], [(None, None)]),
+                                 (pids, ["--by", "pid"], [(pid, "tally") for pid in pids]), (pids, ["--by", "caller,pid"], [(pid, "tally") for pid in pids])):
+            args = [word for pid in chosen for word in ("--pid", pid)]
+            done = harness.tool(*args, "--function", "foo", "--count", *by, "-d", "100ms", "-f", "openmetrics", "-o", self.file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted((l.get("pid"), l.get("comm")) for l in self.labels()), sorted(want), (chosen, by))
 
     def test_keys_of_which_the_same_is_left(self):
         done = harness.tool("--function", "foo", "--hist", "$rdi", "--by", "$rdi&1, $rdi|1", "-f", "openmetrics", "-o", self.file, "--",

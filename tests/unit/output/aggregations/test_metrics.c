@@ -46,8 +46,49 @@ Test(metrics, sums_and_durations_have_families_of_their_own)
 	const struct dp_agg_row row = {.name = "f_return", .title = "f:return", .cells = cells, .hits = 2};
 	const struct dp_aggs_shown a = {.part = part, .nparts = 2, .row = &row, .n = 1};
 	char *text = written(&a);
-	has(text, "dynprobe_sum{probe=\"f_return\",title=\"f:return\",expr=\"n\"} -5\n");
-	has(text, "dynprobe_duration_sum_seconds{probe=\"f_return\",title=\"f:return\",expr=\"duration\"} 1.500000000\n");
+	has(text, "dynprobe_sum{probe=\"f:return\",expr=\"n\"} -5\n");
+	has(text, "dynprobe_duration_sum_seconds{probe=\"f:return\",expr=\"duration\"} 1.500000000\n");
+	free(text);
+}
+
+/* What a key says is not said again. */
+Test(metrics, series_name_their_process)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_COUNT};
+	const struct dp_key_asked key = {.kind = DP_KEY_PID, .text = (char *)"pid"};
+	const uint64_t cells[1] = {12};
+	const struct dp_agg_row
+	        row = {.name = "f", .title = "Box<int>::f", .pid = 42, .comm = "a\"b", .cells = cells, .hits = 12, .unpaired = 1},
+	        keyed = {.name = "f", .pid = 42, .comm = "shop", .keyed = true, .key = 42, .cells = cells, .hits = 12};
+	struct dp_aggs_shown a = {.part = &part, .nparts = 1, .row = &row, .n = 1};
+	char *text = written(&a);
+	has(text, "\ndynprobe_hits_total{probe=\"Box<int>::f\",pid=\"42\",comm=\"a\\\"b\"} 12\n");
+	has(text, "\ndynprobe_uncounted_hits_total{probe=\"Box<int>::f\",pid=\"42\",comm=\"a\\\"b\",reason=\"unpaired\"} 1\n");
+	free(text);
+	a = (struct dp_aggs_shown){.part = &part, .nparts = 1, .by = "pid", .key = &key, .nkeys = 1, .row = &keyed, .n = 1};
+	text = written(&a);
+	has(text, "\ndynprobe_hits_total{probe=\"f\",comm=\"shop\",pid=\"42\"} 12\n");
+	free(text);
+}
+
+/* A user may give a probe the name that people read of another one. */
+Test(metrics, probes_of_one_name_have_the_events_name_too)
+{
+	const struct dp_agg_part part = {.what = DP_AGG_COUNT};
+	const uint64_t cells[1] = {1};
+	const struct dp_agg_row row[4] = {{.name = "f_2", .title = "f (inlined in g)", .cells = cells, .hits = 1},
+	                                  {.name = "h", .title = "h()", .cells = cells, .hits = 1},
+	                                  {.name = "f", .title = "f (inlined in g)", .cells = cells, .hits = 1},
+	                                  {.name = "h()", .cells = cells, .hits = 1}};
+	const struct dp_aggs_shown one = {.part = &part, .nparts = 1, .row = row, .n = 2},
+	                           all = {.part = &part, .nparts = 1, .row = row, .n = 4};
+	char *text = written(&one);
+	cr_expect_not(strstr(text, "event="), "%s", text);
+	free(text);
+	text = written(&all);
+	has(text, "{probe=\"f (inlined in g)\",event=\"f_2\"} 1\ndynprobe_hits_total{probe=\"h()\",event=\"h\"} 1\n"
+	          "dynprobe_hits_total{probe=\"f (inlined in g)\",event=\"f\"} "
+	          "1\ndynprobe_hits_total{probe=\"h()\",event=\"h()\"} 1\n");
 	free(text);
 }
 
