@@ -127,14 +127,20 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 #define TIDS(field)            .take = dp_option_tids, OF(field, struct dp_tid_list)
 #define WORD(field, type, ...) .take = dp_option_word, OF(field, type), .word = {__VA_ARGS__}
 
+/* Not a multiple of what programs and clocks do at round times. */
+#define PROFILE_HZ 99
+
 static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
 {
-	p->o.off_cpu = !strcmp(arg, "off-cpu");
-	p->o.profile_hz = 0; /* of several, the last one holds */
+	p->o.off_cpu = arg && !strcmp(arg, "off-cpu");
+	p->o.profile_hz = arg ? 0 : PROFILE_HZ; /* of several, the last one holds */
+	if (!arg)
+		return NULL;
 	if (p->o.off_cpu)
 		return NULL;
 	if (*arg < '0' || *arg > '9')
-		return dp_error(DP_TAG_USAGE, "--profile '%s': give samples a second (99), or off-cpu for where threads wait",
+		return dp_error(DP_TAG_USAGE, "--profile '%s': give samples a second, or off-cpu for where threads wait; before a command write "
+		                "--profile -- COMMAND",
 		                arg);
 	return dp_option_number(p, arg);
 }
@@ -182,8 +188,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          PROBES, .take = dp_option_usdt},
         {"syscall", 0, "NAME", "a probe at each place that makes the system call, and after it (patterns; * is all of them)",
          V(RUN), .take = dp_option_syscall},
-        {"profile", 0, "HZ|off-cpu",
-         "instead of probes: sample each thread's stack HZ times a second of its CPU time, or see where threads wait (off-cpu), "
+        {"profile", 0, "[HZ|off-cpu]",
+         "instead of probes: sample each thread's stack HZ (99) times a second of its CPU time, or see where threads wait (off-cpu), "
          "by time; --by backtrace, --folded, --flame",
          V(RUN), .take = take_profile, OF(profile_hz, unsigned), .word = {"off-cpu"}, .most = DP_PROFILE_HZ_MAX,
          .range = "takes 1 to 10000 samples a second"},

@@ -158,6 +158,22 @@ Test(options, record_takes_a_word_that_is_no_option)
 	refused("dynprobe --pid 1 --function f --record=", DP_TAG_USAGE, "directory is empty");
 }
 
+Test(options, profile_without_a_rate_takes_99_samples_a_second)
+{
+	struct dp_options o = parsed("dynprobe --pid 1 --profile --flame a.svg -d 1");
+	cr_expect_eq(o.profile_hz, 99);
+	cr_expect_str_eq(o.flame, "a.svg");
+	dp_options_fini(&o);
+	o = parsed("dynprobe --profile -- ls");
+	cr_expect_eq(o.profile_hz, 99);
+	cr_expect_str_eq(o.trace.command[0], "ls");
+	dp_options_fini(&o);
+	o = parsed("dynprobe --pid 1 --profile 7 --profile off-cpu");
+	cr_expect(o.off_cpu && !o.profile_hz);
+	dp_options_fini(&o);
+	refused("dynprobe --profile ls", DP_TAG_USAGE, "--profile -- COMMAND");
+}
+
 Test(options, buffer_sizes_round_up_to_a_power_of_two)
 {
 	struct dp_options o = parsed("dynprobe --pid 1 --function f --buffer-size 100K");
