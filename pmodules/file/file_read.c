@@ -227,7 +227,8 @@ struct dp_error *dp_snapshot_read_file(const char *path, struct dp_snapshot **re
 	struct dp_buf b = {0};
 	dp_auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
-		return dp_error_sys(DP_TAG_SYS, "cannot open the snapshot %s", path);
+		return dp_error_advise(dp_error_sys(DP_TAG_SYS, "cannot open the snapshot %s", path),
+		                       "give the path of a snapshot; dynprobe snapshot PID takes one");
 	struct dp_error *err = read_bytes(fd, path, &b);
 	if (!err)
 		err = dp_snapshot_read_bytes(b.data, b.len, ret);

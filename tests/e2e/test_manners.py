@@ -89,6 +89,9 @@ class Typed(Case):
 
     def test_a_trace_that_is_not_there(self):
         with_home = {"env": harness.environment(HOME=self.dir, LTTNG_HOME=self.dir), "cwd": self.dir}
+        for verb in ("report", "show"):
+            p = harness.tool(verb, "nosuch", status=harness.OWN_FAILURE, **with_home)
+            self.assertRegex(p.stderr, "cannot open .*nosuch: No such file or directory .DP-SYS.\n  what to do: give the path of ")
         p = harness.tool("view", "nosuch", status=harness.OWN_FAILURE, **with_home)
         self.assertIn(f"there is no trace 'nosuch' here or in {self.dir}/lttng-traces [DP-BAD-TRACE]\n  what to do: check the name; dynprobe traces lists", p.stderr)
         self.assertNotIn("babeltrace", p.stderr)

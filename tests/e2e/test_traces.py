@@ -40,6 +40,8 @@ class Traces(Case):
         self.assertGreater(b["length_ns"], 0)
         self.assertGreater(b["bytes"], 1000)
         text = self.traces().stdout.splitlines()
+        self.assertIn(f"no trace in {self.room} is named 'spin'", self.traces("spin").stderr)
+        self.assertEqual(self.traces("*spin*").stderr, "")
         self.assertRegex(text[0], r"^NAME +PROGRAM +BEGINS +LENGTH +EVENTS +SIZE$")
         self.assertRegex(text[1], rf"^{second} +spin +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +\S+ \w+ +5 +\S+ KiB$")
         self.assertEqual([x["name"] for x in self.listed(first[:-3] + "*")], [x["name"] for x in (a, b) if x["name"].startswith(first[:-3])])

@@ -63,6 +63,9 @@ static struct dp_error *write_file(const struct dp_options *o, enum dp_report_ki
 
 static struct dp_error *report(const struct dp_options *o)
 {
+	if (access(o->name[0], F_OK))
+		return dp_error_advise(dp_error_sys(DP_TAG_SYS, "cannot open %s", o->name[0]),
+		                       "give the path of a trace (dynprobe traces lists them), of a run's -f json, or of a snapshot");
 	const enum dp_report_kind kind = dp_report_kind(o->name[0]);
 	dp_auto_free char *name = o->output ? strdup(o->output) : default_name(o->name[0], kind == DP_REPORT_TRACE);
 	if (!name)

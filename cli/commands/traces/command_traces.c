@@ -92,6 +92,18 @@ static bool is_wanted(const struct dp_options *o, const char *name)
 	return !o->nnames;
 }
 
+static void note_names_without_a_trace(const struct traces *t)
+{
+	for (size_t i = 0; i < t->options->nnames && t->list.n; i++) {
+		size_t k = 0;
+		while (k < t->list.n && fnmatch(t->options->name[i], t->list.item[k].name, 0))
+			k++;
+		if (k == t->list.n)
+			fprintf(stderr, "dynprobe: no trace in %s is named '%s' (patterns such as '*redis*' match a part)\n", t->dir,
+			        t->options->name[i]);
+	}
+}
+
 static struct dp_error *show(struct traces *t)
 {
 	const bool json = t->options->format == DP_FORMAT_JSON;
@@ -115,6 +127,7 @@ static struct dp_error *show(struct traces *t)
 			show_text(e, &m, width);
 		dp_error_destroy(err);
 	}
+	note_names_without_a_trace(t);
 	return fflush(stdout) ? dp_error_sys(DP_TAG_OUTPUT, "writing the list") : NULL;
 }
 
