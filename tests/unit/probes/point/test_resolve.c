@@ -45,7 +45,7 @@ Test(resolve, module_by_full_path_and_glob_on_it)
 	dp_image_destroy(image);
 }
 
-Test(resolve, AMBIGUOUS_in_one_module_gives_file_addresses_that_work)
+Test(resolve, AMBIGUOUS_in_one_module_gives_files_or_file_addresses_that_work)
 {
 	char spec[64];
 	write_file("one.c", "__attribute__((noinline, used)) static int ambiguous(int x) { return x; }\n");
@@ -54,8 +54,12 @@ Test(resolve, AMBIGUOUS_in_one_module_gives_file_addresses_that_work)
 	struct dp_image *image = image_of("c.so", BASE);
 	uint64_t vaddr = nm_value("c.so", "ambiguous");
 	snprintf(spec, sizeof(spec), "c.so!0x%lx", vaddr);
-	refused(image, "ambiguous", DP_TAG_AMBIGUOUS, spec);
+	refused(image, "ambiguous", DP_TAG_AMBIGUOUS, "c.so!ambiguous@two.c");
 	cr_assert_eq(address_of(image, spec), BASE + vaddr);
+	dp_image_destroy(image);
+	shell("objcopy --strip-symbol=one.c --strip-symbol=two.c c.so"); /* now nothing tells their files */
+	image = image_of("c.so", BASE);
+	refused(image, "ambiguous", DP_TAG_AMBIGUOUS, spec);
 	dp_image_destroy(image);
 }
 
