@@ -7,17 +7,20 @@
 #define NAMED 3u /* functions of which something is said */
 #define TRIED 5u /* callees that are offered */
 
-/* The calls of a root, and their time. */
-static struct dp_call_node root_of(const struct dp_calls_noted *of, size_t function)
+/* The calls of a function, also below others, and whether their time is known: then `total` is not 0. */
+static struct dp_call_node all_of(const struct dp_calls_noted *of, size_t function)
 {
+	struct dp_call_node sum = {0};
 	const struct dp_call_node *node;
 	const struct dp_call_function *names;
-	size_t n;
-	dp_call_tree_nodes(of->tree, &node, &names, &n);
-	for (uint32_t i = node[0].child; i; i = node[i].next)
-		if (node[i].function == function)
-			return node[i];
-	return (struct dp_call_node){0};
+	size_t nnames;
+	const size_t n = dp_call_tree_nodes(of->tree, &node, &names, &nnames);
+	for (size_t i = 1; i < n; i++)
+		if (node[i].function == function) {
+			sum.calls += node[i].calls;
+			sum.total += node[i].total;
+		}
+	return sum;
 }
 
 /* Functions that were entered, those that the root calls itself first: "; try what it calls: --calls 'w!step' (entered 12
@@ -35,7 +38,7 @@ static void offer(const struct dp_calls_noted *of)
 
 static void note_root(const struct dp_calls_noted *of, size_t i)
 {
-	const struct dp_call_node root = root_of(of, i);
+	const struct dp_call_node root = all_of(of, i);
 	const char *name = of->function[i].name;
 	if (root.calls && !root.total)
 		fprintf(stderr,
@@ -56,10 +59,10 @@ static bool note_roots(const struct dp_calls_noted *of)
 	unsigned roots = 0, silent = 0, said = 0;
 	for (size_t i = 0; i < of->functions; i++) {
 		roots += of->function[i].root;
-		silent += of->function[i].root && !root_of(of, i).total;
+		silent += of->function[i].root && !all_of(of, i).total;
 	}
 	for (size_t i = 0; (silent == roots || roots <= NAMED) && said < NAMED && i < of->functions; i++)
-		if (of->function[i].root && !root_of(of, i).total) {
+		if (of->function[i].root && !all_of(of, i).total) {
 			note_root(of, i);
 			said++;
 		}

@@ -327,6 +327,7 @@ struct dp_error *dp_expand(const struct dp_trace_spec *trace, struct dp_image *i
 	x.out.trace.typed = NULL;
 	x.out.trace.nprobes = 0;
 	struct dp_error *err = expand_all(&x);
+	dp_expand_tree_fini(&x);
 	dp_names_fini(&x.names);
 	dp_code_view_destroy(x.view);
 	if (!err)

@@ -15,6 +15,7 @@ struct dp_expander {
 	struct dp_expansion out;
 	size_t capacity, notes;
 	size_t functions; /* of a tree of calls, so far */
+	struct dp_tree_placed *placed; /* these functions (expand_tree.c) */
 	size_t entry; /* of the function whose returns are added: as in struct dp_typed */
 	bool pattern; /* the current spec is a pattern: its probes are named after what it finds */
 };
@@ -58,6 +59,7 @@ struct dp_error *dp_expand_entry(struct dp_expander *x, size_t from, const struc
 struct dp_error *dp_expand_half(struct dp_typed *t, const struct dp_expand_place *at) DP_MUST_CHECK;
 /* expand_tree.c: adds what a tree of calls needs of the function, and of those that it calls. */
 struct dp_error *dp_expand_tree(struct dp_expander *x, size_t from, const struct dp_function *f) DP_MUST_CHECK;
+void dp_expand_tree_fini(struct dp_expander *x);
 /* expand_inside.c: adds a site inside of a function. */
 struct dp_error *dp_expand_inside(struct dp_expander *x, size_t from, const struct dp_selected *s) DP_MUST_CHECK;
 /* "foo (inlined in bar)" -> "foo_inlined_in_bar", "ns::foo<int>" -> "ns_foo_int"; malloc'ed. */

@@ -2,6 +2,8 @@
 /*
  * --calls f, --return 'f*' --self: probes at the entry and the returns of f, and with --calls of the functions that it reaches by
  * direct calls and tail jumps in its module. Each records the stack pointer alone (decision 0062).
+ *
+ * A function has its probes once, however many of those that the user named reach it: two entries would be two calls.
  */
 #include "session/code/function_points.h"
 #include "session/expand/expand_internal.h"
@@ -9,8 +11,16 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
 #define REACHED_MOST 500u /* functions below one */
+
+struct dp_tree_placed {
+	uint64_t start;
+	size_t entry; /* the number of its entry's probe */
+	bool deep;    /* its callees are probed, too */
+	UT_hash_handle hh;
+};
 
 struct reach {
 	struct dp_expander *x;
@@ -19,7 +29,35 @@ struct reach {
 	size_t n, capacity;
 	size_t unprobed; /* functions whose code is not understood */
 	bool more;       /* there are more than the limit */
+	bool again;      /* some are left out that have their probes */
 };
+
+static struct dp_tree_placed *placed(const struct dp_expander *x, uint64_t start)
+{
+	struct dp_tree_placed *old;
+	HASH_FIND(hh, x->placed, &start, sizeof(start), old);
+	return old;
+}
+
+static struct dp_error *note_placed(struct dp_expander *x, const struct dp_function *f, bool deep)
+{
+	struct dp_tree_placed *one = calloc(1, sizeof(*one));
+	if (!one)
+		return dp_error_nomem();
+	*one = (struct dp_tree_placed){.start = f->start.v, .entry = x->out.trace.nprobes, .deep = deep};
+	HASH_ADD(hh, x->placed, start, sizeof(one->start), one);
+	return NULL;
+}
+
+void dp_expand_tree_fini(struct dp_expander *x)
+{
+	struct dp_tree_placed *one, *next;
+	HASH_ITER(hh, x->placed, one, next)
+	{
+		HASH_DEL(x->placed, one);
+		free(one);
+	}
+}
 
 static struct dp_error *found(struct reach *r, const struct dp_function *f)
 {
@@ -27,6 +65,11 @@ static struct dp_error *found(struct reach *r, const struct dp_function *f)
 	for (size_t i = 0; i < r->n; i++)
 		if (r->function[i].start.v == f->start.v)
 			return NULL;
+	const struct dp_tree_placed *old = r->n ? placed(r->x, f->start.v) : NULL;
+	if (old && old->deep) {
+		r->again = true;
+		return NULL;
+	}
 	for (size_t i = 0; r->n && i < trace->except.n; i++)
 		if (!fnmatch(trace->except.item[i], f->name, 0))
 			return NULL;
@@ -106,7 +149,12 @@ static struct dp_error *add_function(struct reach *r, size_t i, bool deep)
 {
 	const struct dp_function f = r->function[i];
 	const struct dp_expand_place at = {.f = &f, .point = DP_POINT_RETURN};
+	struct dp_tree_placed *old = placed(r->x, f.start.v);
 	struct dp_function_points fp;
+	if (old && i == 0)
+		r->x->out.trace.typed[old->entry].root = true;
+	if (old && (old->deep || !deep))
+		return NULL;
 	struct dp_error *err = dp_function_points(r->x->image, r->x->view, &f, &fp);
 	if (err && i == 0)
 		return dp_expand_add_refused(r->x, r->from, &at, err);
@@ -115,7 +163,10 @@ static struct dp_error *add_function(struct reach *r, size_t i, bool deep)
 		r->unprobed++;
 		return NULL;
 	}
-	err = add_points(r, &f, &fp, i == 0);
+	if (old)
+		old->deep = deep;
+	else if (!(err = note_placed(r->x, &f, deep)))
+		err = add_points(r, &f, &fp, i == 0);
 	if (!err && deep)
 		err = reach_calls(r, &f, &fp);
 	dp_function_points_fini(&fp);
@@ -126,10 +177,10 @@ static void say(const struct reach *r)
 {
 	if (r->n > 1)
 		dp_trace_log(r->x->from, DP_LOG_INFO,
-		             "%s reaches %zu function%s of its module by direct calls%s; calls by pointer and into other "
+		             "%s reaches %zu %sfunction%s of its module by direct calls%s; calls by pointer and into other "
 		             "libraries count "
 		             "as its own time: name them with --calls, too",
-		             dp_function_readable(&r->function[0]), r->n - 1, r->n == 2 ? "" : "s",
+		             dp_function_readable(&r->function[0]), r->n - 1, r->again ? "more " : "", r->n == 2 ? "" : "s",
 		             r->more ? " (the limit: further ones are not probed, see -x)" : "");
 	if (r->unprobed)
 		dp_trace_log(r->x->from, DP_LOG_INFO, "%zu of them have no known end: not probed", r->unprobed);

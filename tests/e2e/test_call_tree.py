@@ -48,6 +48,19 @@ class CallTree(Case):
             below = sum(n["total_ns"] for p, n in tree.items() if p[:-1] == path)
             self.assertEqual(node["self_ns"], node["total_ns"] - below)
 
+    def test_a_function_that_several_reach_counts_once(self):
+        calls = lambda tree: {path: node["calls"] for path, node in tree.items() if path[0] == "work"}
+        once = calls(self.tree("--calls", "work")[0])
+        for names in (("work", "attempt"), ("attempt", "work"), ("down", "work", "work"), ("whole!*",)):
+            with self.subTest(names):
+                tree, err = self.tree(*(w for name in names for w in ("--calls", name)))
+                self.assertEqual(calls(tree), once)
+                self.assertIn(f"{LEFT} calls ended without a return", err)
+                self.assertNotIn("was not entered", err)
+        rows, _ = self.tree("--return", "work", "--return", "whole!*", "--self")
+        self.assertEqual(rows["work"]["calls"], THREADS)
+        self.assertEqual(rows["attempt"]["calls"], EACH)
+
     def test_only_what_is_below_counts(self):
         tree, _ = self.tree("--calls", "attempt")
         self.assertEqual(set(tree), {("attempt",), ("attempt", "leave")})
@@ -109,7 +122,7 @@ class CallTree(Case):
         self.assertRegex(p.stderr, r"main reaches (\d+) functions? of its module")
         reached, measured, probes = map(int, re.search(r"main reaches (\d+) (?s:.*)measuring (\d+) functions, with (\d+) probes at their entries and returns", p.stderr).groups())
         self.assertEqual(measured, reached + 1)
-        self.assertIn(f"dynprobe: {probes} probes requested", p.stderr)
+        self.assertIn(f"dynprobe: {probes} probes placed", p.stderr)
         self.assertNotIn("matched", p.stderr)
 
     def test_tables_of_intervals_say_their_time(self):
