@@ -101,6 +101,13 @@ class Strings(Case):
         f, = self.fields("-t", "args", "-t", "*r", "--when", 'method == "GET"')
         self.assertEqual((f["method"], f["r_uri"], f["r_id"], f["body_length"]), ("GET", "/index.html", 7, 4))
 
+    @needs("rustc")
+    def test_what_is_behind_a_rust_enum_with_values_is_not_guessed(self):
+        self.program("strings.rs", "rustc")
+        p = harness.tool("--function", "perhaps", "-t", "args", "-n", 1, "--", self.path("program"), status=0)
+        said = "<passed in a way that dynprobe does not support>"
+        self.assertIn(f'perhaps: first="first" second={said} body={said}\n', p.stderr)
+
 
 if __name__ == "__main__":
     harness.main()

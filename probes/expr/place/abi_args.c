@@ -206,10 +206,10 @@ static struct dp_storage pass(struct dp_scope *s, struct passing *p, const struc
 		return dp_storage_memory(&s->arena, dp_build_load(&s->arena, at, EIGHTBYTE, false));
 	}
 	const struct classes c = classes_of(t);
-	p->lost |= c.eightbyte[0] == CLASS_UNKNOWN;
-	if (p->lost)
-		return dp_storage_none(&s->arena, unknown);
-	if (c.eightbyte[0] == CLASS_NONE && c.eightbyte[1] == CLASS_NONE) /* an empty record */
+	const bool empty = c.eightbyte[0] == CLASS_NONE && c.eightbyte[1] == CLASS_NONE;
+	/* C++ gives an empty record one byte. A larger one has parts of which nothing is known: a Rust enum with values. */
+	p->lost |= c.eightbyte[0] == CLASS_UNKNOWN || (empty && (t->size > 1 || (t->size && is_rust(s))));
+	if (p->lost || empty)
 		return dp_storage_none(&s->arena, unknown);
 	for (unsigned i = 0; i < 2; i++) {
 		integers += c.eightbyte[i] == CLASS_INTEGER;
