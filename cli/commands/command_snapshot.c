@@ -47,7 +47,8 @@ static void report(const struct dp_options *o, const struct dp_snapshot *s)
 		        "dynprobe: stopping all threads %.2f ms, registers and stacks %.2f ms; prefetch before that %.1f ms\n",
 		        (double)s->stop_ns / 1e6, (double)s->read_ns / 1e6, (double)s->rehearsal_ns / 1e6);
 	for (const struct dp_snap_note *n = s->notes; n; n = n->next)
-		if (!*n->module && n->kind != DP_NOTE_JSON)
+		if (n->kind != DP_NOTE_JSON &&
+		    (!*n->module || n->kind != DP_NOTE_COMMENT)) /* of modules: what they found wrong */
 			fprintf(stderr, "dynprobe: %s\n", tame(line, sizeof(line), n->text));
 	for (const struct dp_snap_word *w = s->truncations; w; w = w->next)
 		fprintf(stderr, "dynprobe: left out: %s\n", tame(line, sizeof(line), w->text));

@@ -230,7 +230,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"rate", 0, NULL, "also hits per second, of the run and of each --interval", COUNTS, FLAG(trace.asked.rate)},
         {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES,
          DURATION(trace.asked.slower_ns)},
-        {"interval", 0, "TIME", "also show the changes every TIME", PROBES, DURATION(trace.asked.interval_ns)},
+        {"interval", 0, "TIME", "also show the changes (of --calls the whole so far) every TIME", PROBES, DURATION(trace.asked.interval_ns)},
         {"top", 0, "[=N]", "only the N greatest rows (default 20)", COUNTS, NUMBER(trace.asked.top, size_t), .value = 20},
         {"folded", 0, NULL, "one line for each backtrace, for flame graphs; with --by backtrace", COUNTS,
          FLAG(trace.asked.folded)},

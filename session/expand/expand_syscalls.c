@@ -240,12 +240,28 @@ static bool has_generated_code(struct dp_image *image)
 	return false;
 }
 
+/* What the C library's function of that name calls instead on x86-64, or NULL. */
+static const char *called_instead(const char *name)
+{
+	static const char *const pair[][2] = {
+	        {"open", "openat"},      {"creat", "openat"},        {"stat", "newfstatat"},
+	        {"lstat", "newfstatat"}, {"fstat", "newfstatat"},    {"fork", "clone"},
+	        {"select", "pselect6"},  {"signal", "rt_sigaction"}, {"nanosleep", "clock_nanosleep"}};
+	for (size_t i = 0; name && i < sizeof(pair) / sizeof(*pair); i++)
+		if (!strcmp(name, pair[i][0]))
+			return pair[i][1];
+	return NULL;
+}
+
 static void log_sites(const struct calls *c)
 {
+	const char *instead = called_instead(c->spec->call);
 	const size_t any = c->sites.n && c->sites.item[c->sites.n - 1].nr == DP_CALL_ANY;
 	if (!c->named && any)
-		dp_trace_log(c->x->from, DP_LOG_INFO, "%s: no site makes this call only; probing the sites that make any call",
-		             c->spec->text);
+		dp_trace_log(c->x->from, DP_LOG_INFO,
+		             "%s: no site makes this call only; probing the sites that make any call%s%s%s%s", c->spec->text,
+		             instead ? "; glibc's " : "", instead ? c->spec->call : "", instead ? "() makes the call " : "",
+		             instead ? instead : "");
 	if (c->sites.unknown)
 		dp_trace_log(c->x->from, DP_LOG_INFO,
 		             "%zu places that look like system calls are outside of all known functions: not probed",

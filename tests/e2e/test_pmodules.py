@@ -79,7 +79,8 @@ class ReadyMade(PmoduleCase):
 
     def test_deadlock_names_the_ring_and_who_waits_for_it(self):
         t = self.target("ailing", "deadlock")
-        shown, _ = self.snapshot(t, self.module("deadlock"))
+        shown, said = self.snapshot(t, self.module("deadlock"))
+        self.assertRegex(said, r"(?m)^dynprobe: deadlock: thread \d+ \(ailing\) waits for mutex lock_")
         self.assertRegex(shown, r"classifiers +deadlock\n")
         ring = re.search(r"critical: deadlock: thread (\d+) .* waits for mutex (lock_[ab]) .*, held by thread (\d+) \(ailing\); "
                          r"thread (\d+) .* waits for mutex (lock_[ab]) .*, held by thread (\d+) \(ailing\)", shown)
@@ -87,8 +88,9 @@ class ReadyMade(PmoduleCase):
         self.assertEqual((ring[1], ring[3]), (ring[6], ring[4]))
         self.assertNotEqual(ring[2], ring[5])
         self.assertRegex(shown, r"waits for mutex lock_a \S+, held by thread \d+ \(ailing\) \(deadlock\)")
-        healthy, _ = self.snapshot(self.target("ailing", "heap"), self.module("deadlock"))
+        healthy, said = self.snapshot(self.target("ailing", "heap"), self.module("deadlock"))
         self.assertNotIn("critical", healthy)
+        self.assertNotIn("deadlock:", said)
 
     @unittest.skipUnless(os.path.exists(target_path("locks")), "no C++ compiler")
     def test_deadlock_knows_locks_of_every_kind(self):
