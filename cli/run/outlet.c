@@ -104,7 +104,8 @@ struct dp_error *dp_outlet_create(FILE *to, dp_outlet_leave_fn leave, void *data
 
 bool dp_outlet_is_unread(const struct dp_outlet *o)
 {
-	return o->unread;
+	struct pollfd p = {.fd = o->fd};
+	return o->unread || (poll(&p, 1, 0) == 1 && p.revents & POLLERR);
 }
 
 FILE *dp_outlet_file(struct dp_outlet *o)

@@ -15,7 +15,7 @@ struct dp_error *dp_outlet_create(FILE *to, dp_outlet_leave_fn leave, void *data
 FILE *dp_outlet_file(struct dp_outlet *o);
 /* Writes the buffered output until `leave` returns true (again). Returns the number of bytes that it drops. */
 size_t dp_outlet_settle(struct dp_outlet *o);
-/* Has its reader gone? */
+/* Has its reader gone? Known at once, also where nothing is written. */
 bool dp_outlet_is_unread(const struct dp_outlet *o);
 /* Drops buffered output. Accepts NULL. */
 struct dp_outlet *dp_outlet_destroy(struct dp_outlet *o);

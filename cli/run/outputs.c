@@ -187,8 +187,10 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	}
 	if (o->live)
 		DP_TRY(dp_writer_flush(o->live));
+	/* Events may be rare, and their reader may be gone long before the next. */
+	const bool unread = o->live && o->outlet && dp_outlet_is_unread(o->outlet);
 	/* Aggregations are written without a writer: check their output here. */
-	if (!o->file || !ferror(o->file))
+	if (!unread && (!o->file || !ferror(o->file)))
 		return NULL;
 	struct dp_error *err = dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
 	err->sys = o->outlet && dp_outlet_is_unread(o->outlet) ? EPIPE : 0;

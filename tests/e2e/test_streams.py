@@ -80,6 +80,12 @@ class Streams(Case):
                 self.assertRegex(said, r"(?m)^  ended by +closed output$")
             self.assert_result_ok(t)
 
+    def test_a_closed_pipe_ends_a_run_without_events(self):
+        t = self.spin()
+        line, _ = self.until_closed(t, "-f", "json", "--function", "foo", "--when", "pid == 1")
+        self.assertRegex(line, '{"type":"header"')
+        self.assert_result_ok(t)
+
     def test_a_shell_pipe_to_head(self):
         t = self.spin()
         p = subprocess.run(f"{DYNPROBE} --no-record --pid {t.pid} --function foo | head -1; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
