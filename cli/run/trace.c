@@ -87,6 +87,7 @@ static const char *what_is_followed(const struct dp_trace *t)
 
 static void say_where(const struct dp_trace *t)
 {
+	dp_progress_clear();
 	if (t->spec.attach)
 		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record prints them\n", t->run.why_ring);
 	else if (t->spec.asked.tree)

@@ -65,6 +65,8 @@ class Progress(Case):
         left = screen(text)
         self.assertFalse([line for line in left if re.search(r" \d+ of \d+$", line)], left)
         self.assertTrue([line for line in left if line.startswith("dynprobe: matched ")], left)
+        self.assertFalse([line for line in left if re.search(r" \d+ of \d+dynprobe: ", line)], left)
+        self.assertIn("dynprobe: counting; Ctrl-C ends", left)
 
     def test_quiet_has_none(self):
         self.assertNotIn("\x1b[K", self.on_terminal("--function", "*", "-q"))
