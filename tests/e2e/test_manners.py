@@ -159,6 +159,7 @@ class Named(Case):
         os.symlink(plain, self.path("the-server"))
         t = self.target(self.path("the-server"), 0, 1000)
         self.assert_refused(self.attach(t, "--function", "main", "-t", "args", "-n", 1), "DP-NO-DEBUG-INFO", "plain', started as the-server")
+        self.assertRegex(harness.tool("list", t.pid, "the-server!main", status=0).stdout, r" the-server!main\b")
 
     def test_a_library_by_its_short_name(self):
         t = self.program()

@@ -59,10 +59,11 @@ static bool choose(struct lister *l, const struct dp_named *item, size_t n, cons
 static struct dp_error *show(struct lister *l, const struct dp_named *item, const char *name)
 {
 	const struct dp_function *f = &item->f;
-	dp_auto_free char *readable = l->options->format == DP_FORMAT_JSON ? NULL : dp_demangle(name, true);
+	const bool json = l->options->format == DP_FORMAT_JSON;
+	dp_auto_free char *readable = json ? NULL : dp_demangle(name, true);
 	struct dp_listed_function shown = {
 	        .path = dp_module_path(f->module),
-	        .module = dp_module_name(f->module),
+	        .module = json ? dp_module_name(f->module) : dp_module_shown(f->module),
 	        .name = readable ? readable : name,
 	        .addr = f->start.v - l->verdicts.shown_bias,
 	        .size = f->size,
