@@ -189,9 +189,9 @@ bool dp_session_shows_flags(const struct dp_session *s)
 
 static struct dp_error *no_return(const struct dp_probe *p)
 {
-	return dp_error(DP_TAG_USAGE,
-	                "'%s' is not a return, and a call's duration is known only at its end: use --return FUNCTION",
-	                p->spec.text);
+	return dp_error_advise(dp_error(DP_TAG_NO_VALUE, "'%s' is not a return, and a call's duration is known only at its end",
+	                                p->spec.text),
+	                       "probe the function's returns: --return FUNCTION");
 }
 
 /* The entry of a system call: the site before it. */

@@ -416,6 +416,8 @@ class Durations(unittest.TestCase):
         self.assertEqual([o["hits"] for o in harness.objects(done.stderr) if o["type"] == "answer"], [0])
 
     def test_entry_has_no_duration(self):
+        done = run("--function", "foo", "--slower-than", "1ms", "-n", 1, "--", *tally("calls", 1), ok=(harness.OWN_FAILURE,))
+        self.assertRegex(done.stderr, r"refused foo .*known only at its end \[DP-NO-VALUE\]\n  what to do: .*--return FUNCTION\n")
         done = run("--function", "foo", "--hist", "duration", "--", *tally("calls", 1), ok=(harness.OWN_FAILURE,))
         self.assertIn("--return", done.stderr)
 
