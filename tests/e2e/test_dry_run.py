@@ -87,6 +87,7 @@ class DryRun(Case):
     def test_what_a_killed_dynprobe_left_is_left(self):
         t = self.spin()
         tool = self.start_attached(t, "--function", "foo")
+        self.await_events(tool)  # a borrowed thread changes text, too
         tool.kill()
         tool.wait()
         before = State(t.pid)
