@@ -24,7 +24,7 @@
 #define DP_SYM_STACKED       "dp_agent_stacked"
 #define DP_SYM_STACKED_APART "dp_agent_stacked_apart"
 #define DP_SYM_STACKED_DONE  "dp_agent_stacked_done"
-#define DP_SYM_DECIMAL "dp_agent_decimal" /* struct dp_decimal */
+#define DP_SYM_DECIMAL       "dp_agent_decimal" /* struct dp_decimal */
 /*
  * What an expression needs and cannot compute inline. In: rax = the operand, rdx = address of a struct dp_ask. Out: rax = the
  * result, rcx = 0 if there is none. Changes only rax, rcx, rdx and flags; needs no stack alignment.

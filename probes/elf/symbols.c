@@ -63,7 +63,7 @@ struct table { /* .symtab or .dynsym of one file */
 	const struct dp_elf *text;
 	uint64_t delta;
 	const struct dp_versions *versions; /* NULL: versions are in the names */
-	const char *file; /* of the local symbols that follow; or NULL */
+	const char *file;                   /* of the local symbols that follow; or NULL */
 };
 
 /* A file's name is before its local symbols; the names of global ones come last. */
@@ -81,8 +81,8 @@ static void load_one(struct dp_symbols *s, struct table *t, size_t i)
 {
 	Elf64_Sym sym;
 	memcpy(&sym, t->symbols.bytes + i * sizeof(sym), sizeof(sym));
-	if (is_file(t, &sym) || sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS || !wanted_type(ELF64_ST_TYPE(sym.st_info)) || !sym.st_name ||
-	    sym.st_name >= t->strings.size)
+	if (is_file(t, &sym) || sym.st_shndx == SHN_UNDEF || sym.st_shndx == SHN_ABS ||
+	    !wanted_type(ELF64_ST_TYPE(sym.st_info)) || !sym.st_name || sym.st_name >= t->strings.size)
 		return;
 	const char *name = (const char *)t->strings.bytes + sym.st_name;
 	size_t len = strnlen(name, t->strings.size - sym.st_name);
