@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Drives gdb through scripts on a probed and on an unprobed program: it says the same, and the program's result is right."""
 
+import functools
 import os
 import re
 import subprocess
+import tempfile
 
 import harness
 from harness import Case, needs, wait_until
@@ -94,6 +96,20 @@ def plain(text):
     return "".join(line for line in text.splitlines(True) if not line.startswith("Note: automatically using hardware"))
 
 
+NO_HARDWARE = "programs here do not stop at the processor's breakpoints (some hypervisors, such as PVM, do not pass them on)"
+
+
+@functools.cache
+def hardware_breakpoints():
+    """Whether a program stops at a breakpoint of the processor's, where dynprobe has no part in it."""
+    with tempfile.TemporaryDirectory(prefix="dp-e2e-") as where:
+        program = harness.compiled(os.path.join(where, "program"), "gcc", "-g", "-O0", text="int foo(void) { return 3; } int main(void) { return foo(); }")
+        ex = [word for line in ("break main", "run", "hbreak foo", "continue") for word in ("-ex", line)]
+        run = subprocess.run(["gdb", "-q", "-nx", "-batch", *ex, program], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=170,
+                             env=harness.environment(DEBUGINFOD_URLS="", HOME=where))
+        return "Breakpoint 2, foo" in run.stdout
+
+
 @needs("gdb")
 class GdbSession(Case):
     def start_gdb(self, *argv, **popen):
@@ -109,6 +125,10 @@ class GdbSession(Case):
         if not os.path.exists(self.path("program.c")):
             harness.compiled(self.path("program"), "gcc", "-g", *options, self.written("program.c", PROGRAM))
         return self.path("program")
+
+    def needs_hardware(self):
+        if not hardware_breakpoints():
+            self.skipTest(NO_HARDWARE)
 
     def session(self, program, commands, probes):
         """Starts gdb on the program, up to main; then come the commands."""
@@ -127,11 +147,14 @@ class GdbSession(Case):
         self.assertIn("RESULT", without)
         if "UNPROBE" not in commands:
             self.assertRegex(probed, r"probes? left in \d+")
+        if "automatically using hardware" in probed:
+            self.needs_hardware()
         self.assertEqual(plain(without), plain(probed), probed)
         if "set var" not in commands and not commands.endswith("return; bt"):
             self.assertIn("RESULT OK", probed)
 
     def test_without_debug_information_of_the_probes_nothing_is_written_behind_a_jump(self):
+        self.needs_hardware()
         program = self.compiled("-O0")
         out = self.gdb("-x", SCRIPT, "-ex", "break main", "-ex", "run", "-ex", "dynprobe attach " + EVERY, "-ex", "break leaf",
                        "-ex", "continue", "-ex", "info mem", "-ex", "delete", "-ex", "continue", program)
@@ -140,6 +163,7 @@ class GdbSession(Case):
 
     def test_watchpoint_hit_by_a_displaced_instruction(self):
         """gdb stops behind the write, in the stub, and says whose. The values and the callers are the program's."""
+        self.needs_hardware()
         out = self.gdb("-x", SCRIPT, "-ex", "break main", "-ex", "run", "-ex", "dynprobe attach --no-trap --probe leaf:*", "-ex", "watch total",
                        "-ex", "continue", "-ex", "continue", "-ex", "bt", "-ex", "next", "-ex", "delete", "-ex", "continue", self.compiled("-O0"))
         self.assertRegex(out, r"Old value = 0\nNew value = 2\n")
@@ -156,6 +180,7 @@ class GdbSession(Case):
 
     def test_breakpoint_on_an_instruction_that_runs_elsewhere(self):
         """In a window, the instructions behind the first one run in the stub only."""
+        self.needs_hardware()
         text = "volatile int g; __attribute__((noinline)) int foo(int a) { int l = a * 3; g = l; return l + 1; }\n" \
                "int main(void) { int sum = 0; for (int i = 0; i < 9; i++) sum += foo(i); return sum != 117; }"
         program = harness.compiled(self.path("program"), "gcc", "-g", "-O0", text=text)
@@ -172,6 +197,7 @@ class GdbSession(Case):
 
     def test_attached_gdb_works_around_probes_and_lets_go(self):
         """Each crossing of a breakpoint on a probe is a hit."""
+        self.needs_hardware()
         t = self.target("spin", 0, 1000)
         commands = ("dynprobe attach --function foo -t reg:rdi", "break *foo", "ignore 1 20", "continue", "dynprobe status", "delete",
                     "dynprobe record --no-record", "detach")
@@ -186,6 +212,7 @@ class GdbSession(Case):
         self.assert_result_ok(t)
 
     def test_many_threads(self):
+        self.needs_hardware()
         t = self.target("threads")
         commands = ("dynprobe attach --function foo", "break foo", "continue", "continue", "continue", "delete", "dynprobe detach", "detach")
         out = self.gdb("-p", str(t.pid), "-x", SCRIPT, *[word for c in commands for word in ("-ex", c)])
@@ -269,6 +296,7 @@ class GdbSession(Case):
         self.assertIn("there is no process", self.gdb("-x", SCRIPT, "-ex", "dynprobe attach --function foo", "-ex", "dynprobe status"))
 
     def test_hold_off_lets_the_process_run_meanwhile(self):
+        self.needs_hardware()
         t = self.target("spin", 0, 1000)
         out = self.gdb("-p", str(t.pid), "-x", SCRIPT, "-ex", "set dynprobe hold off", "-ex", "dynprobe attach --function foo",
                        "-ex", "break foo", "-ex", "continue")

@@ -17,7 +17,7 @@ class ManyThreads(lttng_probe.Case):
         t = self.program("throng", THREADS)
         for args in ((), ("--name", "again")):
             p = self.tool("--pid", t.pid, "--function", "foo", "-t", "reg:edi", "--when", "(edi & 1023) == 5", "--session", "s", "-d", "0.3", "-v", *args)
-            self.assertIn("1 placed", p.stderr)
+            self.assertIn("1 probe placed", p.stderr)
             self.assertNotRegex(p.stderr, r"all threads|: threads held|will be counted as unprimed")
         self.lttng("stop", "s")
         seen = "\n".join(harness.babeltrace(self.path("s")))
