@@ -6,6 +6,7 @@ Environment: DYNPROBE (the binary), TARGETS (directory of tests/targets), DEMO_S
 """
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -161,16 +162,36 @@ class Target:
 
 
 class Result:
+    """What a run said. Its events may be millions, so they are read when a test asks for them."""
+
     def __init__(self, status, out, err, events_path=None):
-        self.status, self.out, self.err = status, out, err
-        self.lines = []
-        if events_path and os.path.exists(events_path):
-            with open(events_path, errors="surrogateescape") as f:
-                self.lines = [json.loads(line) for line in f if line.strip()]
-        self.header = next((x for x in self.lines if x.get("type") == "header"), None)
-        self.events = [x for x in self.lines if x.get("type") == "event"]
-        self.answers = [x for x in self.lines if x.get("type") == "answer"]
-        self.summary = next((x for x in self.lines if x.get("type") == "summary"), None)
+        self.status, self.out, self.err, self.path = status, out, err, events_path
+
+    def read(self, wanted=lambda line: True):
+        if not self.path or not os.path.exists(self.path):
+            return []
+        with open(self.path, errors="surrogateescape") as f:
+            return [json.loads(line) for line in f if line.strip() and wanted(line)]
+
+    @functools.cached_property
+    def lines(self):
+        return self.read()
+
+    @functools.cached_property
+    def told(self):
+        """All lines but the events."""
+        return self.read(lambda line: not line.startswith('{"type":"event"'))
+
+    def of_type(self, name):
+        return [x for x in self.told if x.get("type") == name]
+
+    @functools.cached_property
+    def events(self):
+        return [x for x in self.lines if x.get("type") == "event"]
+
+    header = property(lambda self: next(iter(self.of_type("header")), None))
+    answers = property(lambda self: self.of_type("answer"))
+    summary = property(lambda self: next(iter(self.of_type("summary")), None))
 
     def tags(self):
         return set(re.findall(r"DP-[A-Z0-9-]+", self.err + json.dumps(self.summary or {})))

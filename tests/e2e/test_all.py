@@ -147,7 +147,7 @@ class Processes(All):
         self.assertEqual(called(both.output()), {both.pid: 3})
         r = self.finish(p)
         self.assert_ok(r, EXIT_PARTIAL)  # no process of the run has the other place
-        self.assertIn(f"process {both.pid} opens a module after its probes were placed", str([x for x in r.lines if x.get("type") == "note"]))
+        self.assertIn(f"process {both.pid} opens a module after its probes were placed", str([x for x in r.told if x.get("type") == "note"]))
 
     def test_name_is_that_of_any_file(self):
         """The file of a name is known when a process has mapped it, or where loaders look for it."""
@@ -306,7 +306,7 @@ class Untouched(All):
         self.assertEqual(len(called(self.run_mapper(2, prefix=("strace", "-f", "-o", os.devnull)))), 1)
         r = self.finish(p)
         self.assert_ok(r, EXIT_PARTIAL)
-        self.assertIn("DP-TRACED", r.tags(), r.lines)
+        self.assertIn("DP-TRACED", r.tags(), r.told)
         self.assertEqual(recorded(r), called(text), str(r))
         self.assertEqual(r.summary["unprobed"], 1)
 

@@ -168,7 +168,7 @@ class Ids(Containers):
         t = self.target("spin", 0, 500)
         r = self.attach(t, "--function", "foo", "-n", 5)
         self.assertEqual({(e["pid"], e["tid"]) for e in r.events}, {(t.pid, t.pid)})
-        self.assertNotIn("inner", r.err + str(r.lines))
+        self.assertNotIn("inner", r.err + str(r.told))
 
     def test_each_thread_of_a_container(self):
         t = self.container("threads", 8)

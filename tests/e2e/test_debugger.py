@@ -161,7 +161,7 @@ class Debugger(Case):
         self.await_events(p, "caller_return", 5)
         r = self.finish(p)
         self.assert_ok(r)
-        self.assertNotIn("DP-FOREIGN", str(r.lines) + r.err)
+        self.assertNotIn("DP-FOREIGN", str(r.told) + r.err)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

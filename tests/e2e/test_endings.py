@@ -21,7 +21,7 @@ class Endings(Case):
         r = self.finish(p, None)
         self.assert_ok(r)
         self.assert_hits(r, 10)
-        said = r.err + str(r.lines)
+        said = r.err + str(r.told)
         self.assertRegex(said, rf"process {t.pid} executes execer, which has no probes; --follow goes on with it \(as root\)")
         self.assertEqual(r.summary["ended_by"], "target called exec")
         wait_until(lambda: "second life" in t.output(), what="the second run")

@@ -78,7 +78,7 @@ class Flame(harness.Case):
         p = harness.tool("--profile", 999, "--folded", "--flame", self.path("p.svg"), "--", "/usr/bin/python3", "-c", "sum(i * i for i in range(1500000))")
         if "DP-PERF" in p.stderr:
             self.skipTest("perf events are refused here")
-        folded = [line.rsplit(" ", 1) for line in p.stderr.splitlines() if re.match(r"\S+;.* \d+$", line)]
+        folded = [line.rsplit(" ", 1) for line in p.stderr.splitlines() if re.match(r"(?!dynprobe: )\S.* \d+$", line)]
         self.assertEqual(data(self.path("p.svg"))[1]["total"], sum(int(n) for _, n in folded))
 
     def test_an_empty_picture_says_why(self):

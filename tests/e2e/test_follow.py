@@ -208,7 +208,7 @@ class Follow(Families):
         self.assertEqual(recorded(r), called(t))
         self.assertEqual(lost(r), 0)
         self.assertEqual(r.summary["ended_by"], "target exited")
-        self.assertIn(f"process {t.pid} has ended; its children are still followed", r.err + str(r.lines))
+        self.assertIn(f"process {t.pid} has ended; its children are still followed", r.err + str(r.told))
 
     @needs_root
     def test_child_in_a_pid_namespace_of_its_own(self):

@@ -30,7 +30,7 @@ class FollowExec(Case):
     def run_command(self, *command, probe=("--function", "foo"), status=0):
         """Follows a command; each call of each process must be recorded."""
         r = self.dynprobe("--follow", *probe, "--", *command)
-        said = f"{r}\n{[x for x in r.lines if x.get('type') != 'event']}"
+        said = f"{r}\n{r.told}"
         self.assertEqual(r.status, status, said)
         self.assertEqual(recorded(r), called(r.out), said)
         self.assertEqual(r.summary["lost"]["total"], 0, str(r.summary))

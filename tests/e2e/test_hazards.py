@@ -105,7 +105,7 @@ class Hazards(Case):
     @needs("gdb")
     def test_debugger_that_comes_and_goes_on_our_site(self):
         """Its breakpoint hides our first byte and then restores it: dynprobe must not give the site up."""
-        t = self.target("spin")
+        t = self.target("spin", 0, 100)
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
         gdb = subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
                               "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, text=True, timeout=60)
