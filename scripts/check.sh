@@ -35,10 +35,12 @@ step "clang, gcc -O0, gcc -O3: the tool, its agent and library compile without a
 sh scripts/build-quietly.sh clang -DBUILD_TESTING=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=
 for preset in debug o3; do sh scripts/build-quietly.sh "$preset" -DBUILD_TESTING=OFF; done
 
-step "ASan and UBSan: unit tests, and some end-to-end tests"
-sh scripts/build-quietly.sh asan
-ctest --preset asan --timeout 300
+jobs=$(sh scripts/test-jobs.sh)
 
-step "gcc: all tests"
+step "ASan and UBSan: unit tests, and some end-to-end tests, $jobs at once"
+sh scripts/build-quietly.sh asan
+ctest --preset asan --timeout 300 -j "$jobs"
+
+step "gcc: all tests, $jobs at once"
 sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=600
-ctest --preset release --timeout 600
+ctest --preset release --timeout 600 -j "$jobs"
