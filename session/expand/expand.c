@@ -56,6 +56,7 @@ static struct dp_error *add_exit(struct dp_expander *x, size_t from, const struc
 	        .bound = true,
 	        .when = exit->when,
 	        .entry = x->entry,
+	        .early = x->early,
 	};
 	return exit->kind == DP_EXIT_UNSURE ? NULL : dp_expand_add(x, from, &at, NULL);
 }
@@ -107,7 +108,8 @@ static struct dp_error *add_points(struct dp_expander *x, size_t from, enum dp_p
 	note_points(x, &fp->part[0], &fp->points);
 	if (point == DP_POINT_ALL)
 		DP_TRY(add_insns(x, from, fp));
-	if (dp_expand_is_whole(x, from) && returns(&fp->points))
+	x->early = returns(&fp->points) ? dp_expand_early(x, from, fp) : 0;
+	if (x->early)
 		DP_TRY(dp_expand_entry(x, from, &fp->part[0], &x->entry));
 	DP_TRY(add_exits(x, from, fp));
 	x->entry = 0;

@@ -4,6 +4,7 @@
 #define DP_SESSION_EXPAND_EXPAND_INTERNAL_H
 
 #include "session/code/code_view.h"
+#include "session/code/function_points.h"
 #include "session/expand/expand.h"
 #include "session/names.h"
 
@@ -14,10 +15,11 @@ struct dp_expander {
 	struct dp_names names;
 	struct dp_expansion out;
 	size_t capacity, notes;
-	size_t functions; /* of a tree of calls, so far */
+	size_t functions;              /* of a tree of calls, so far */
 	struct dp_tree_placed *placed; /* these functions (expand_tree.c) */
-	size_t entry; /* of the function whose returns are added: as in struct dp_typed */
-	bool pattern; /* the current spec is a pattern: its probes are named after what it finds */
+	size_t entry;                  /* of the function whose returns are added: as in struct dp_typed */
+	uint64_t early;                /* of the same function: dp_expand_early() */
+	bool pattern;                  /* the current spec is a pattern: its probes are named after what it finds */
 };
 
 struct dp_expand_place {                 /* the site of one new probe */
@@ -32,6 +34,7 @@ struct dp_expand_place {                 /* the site of one new probe */
 	const char *label;   /* the same for people, or NULL */
 	bool enters;         /* as in struct dp_typed */
 	size_t entry;
+	uint64_t early;                /* dp_expand_early() */
 	bool tree_enters, tails, root; /* as in struct dp_typed */
 	size_t tree;
 };
@@ -51,8 +54,11 @@ struct dp_error *dp_expand_title(struct dp_expander *x, size_t from, const struc
 struct dp_error *dp_expand_titles_finish(struct dp_trace_spec *trace, const struct dp_image *image) DP_MUST_CHECK;
 /* expand_syscalls.c: adds the sites of a system call. */
 struct dp_error *dp_expand_calls(struct dp_expander *x, size_t from) DP_MUST_CHECK;
-/* expand_whole.c: whether each call of the function is one event, with its arguments as they were at the entry. */
-bool dp_expand_is_whole(const struct dp_expander *x, size_t from);
+/*
+ * expand_whole.c: which contexts (bit i: context i) the function's calls have as they were at the entry. If there are any, each
+ * call is one event.
+ */
+uint64_t dp_expand_early(struct dp_expander *x, size_t from, const struct dp_function_points *fp);
 /* Adds the probe at the entry; *ret is for `entry` of the returns. */
 struct dp_error *dp_expand_entry(struct dp_expander *x, size_t from, const struct dp_function *f, size_t *ret) DP_MUST_CHECK;
 /* What the half of a call records, and its condition: from what was typed for the whole. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trace_spec.h"
-#include "session/expand/expand_internal.h"
 #include "probes/elf/demangle.h"
 #include "probes/point/usdt/usdt.h"
+#include "session/expand/expand_internal.h"
+#include "session/trace_spec.h"
 
 #include <stdlib.h>
 #include <string.h>

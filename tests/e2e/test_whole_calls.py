@@ -111,5 +111,62 @@ class WholeCalls(Case):
         self.assertIn("first instruction leaves it", r.err)
 
 
+SERVER = """#include <string.h>
+struct request { int id; const char *path; };
+volatile int busy, seen;
+__attribute__((noipa)) int work(struct request *r) { for (volatile int i = 0; i < (r->id == 3 ? 30000000 : 10); i++) ; return r->id; }
+__attribute__((noinline)) int serve(struct request *r, int kept, int *out)
+{
+	seen += strlen(r->path);
+	int id = work(r);
+	*out = id + 1;
+	if (CLEAR)
+		r = 0;
+	busy = kept;
+	return id * 2;
+}
+int main(void)
+{
+	static const char *const paths[] = {"/a", "/bb", "/ccc"};
+	int out = 0;
+	for (int i = 0; i < 12; i++) {
+		struct request r = {i, paths[i % 3]};
+		struct request *volatile unknown = &r; /* to whoever wants to know at the return what main() passed */
+		serve(unknown, i, &out);
+	}
+	return 0;
+}"""
+
+
+class ValuesOfTheEntry(Case):
+    """-t EXPR at a return, where optimized code has reused the register that an argument came in."""
+
+    def server(self, level="-O2"):
+        return harness.compiled(self.path("server"), "gcc", "-g", level, f"-DCLEAR={int(level == '-O0')}", text=SERVER)
+
+    def events(self, *args, **kw):
+        r = self.dynprobe("--return", "serve", *args, "--", self.server(**kw))
+        self.assert_ok(r)
+        return r, [e["fields"] for e in r.events]
+
+    def test_members_of_an_argument(self):
+        r, events = self.events("-t", "r->path", "-t", "retval", "-t", "who=r->id")
+        self.assertEqual(events, [{"r_path": ("/a", "/bb", "/ccc")[i % 3], "who": i, "retval": 2 * i} for i in range(12)], r)
+        self.assertEqual(r.header["probes"][0]["args"], 2)
+
+    def test_the_slow_ones_by_name(self):
+        p = harness.tool("--return", "serve", "-t", "r->id", "-t", "duration", "--slower-than", "1ms", "-n", 1, "--", self.server(), status=0)
+        self.assertRegex(p.stderr, r"\] serve\(r->id=3\) <\d")
+
+    def test_what_is_there_at_the_return_is_read_there(self):
+        _, events = self.events("-t", "seen=*out", "-t", "r", level="-O0")
+        self.assertEqual([f["seen"] for f in events], [i + 1 for i in range(12)])
+        self.assertEqual({int(str(f["r"]), 0) for f in events}, {0})
+
+    def test_a_local_variable_stays_without_a_value(self):
+        r = self.dynprobe("--return", "serve", "-t", "nosuch", "--", self.server())
+        self.assertIn("DP-NO-VARIABLE", r.tags())
+
+
 if __name__ == "__main__":
     harness.main()
