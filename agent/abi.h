@@ -382,8 +382,7 @@ struct dp_control {
 	uint64_t private_addr, private_size; /* target address of struct dp_agent */
 	uint64_t slots_freed; /* how many times a slot became DEAD */
 	/* Resident probes. */
-	uint64_t gates_offset;                  /* uint32_t[nprobes]: 0 = the probe is disabled; offset 0 if the stubs have no
-	                                           gates */
+	uint64_t gates_offset;                  /* uint32_t[nprobes]: 0 = the probe is disabled; or 0: the stubs have none */
 	uint64_t manifest_offset, manifest_size; /* room for a NUL-terminated text that only tools read: the probes' manifest */
 	uint32_t kept;      /* 1: left in place on purpose, must not be removed by the next tool; written last */
 	uint32_t overwrite; /* 1: no tool drains: a full ring gives up its oldest records (agent/ring/ring.c) */
@@ -405,6 +404,7 @@ struct dp_control {
 	uint64_t target_pid, target_start;
 	struct dp_aggs answers;
 	struct dp_on_full on_full;
+	uint64_t loads_wait_ns; /* how long a thread that loads a library waits at most; 0: DP_LOADED_SECONDS */
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 

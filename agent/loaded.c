@@ -11,12 +11,24 @@
 
 #include "agent/futex.h"
 
+#define SECOND UINT64_C(1000000000)
+
+static struct dp_timespec end_of_wait(const struct dp_control *c)
+{
+	struct dp_timespec end = dp_futex_now();
+	const uint64_t ns = DP_LOAD(&c->loads_wait_ns), most = ns ? ns : DP_LOADED_SECONDS * SECOND;
+	const uint64_t part = (uint64_t)end.nsec + most % SECOND;
+
+	end.sec += (int64_t)(most / SECOND + part / SECOND);
+	end.nsec = (int64_t)(part % SECOND);
+	return end;
+}
+
 /* False if there was no answer in time. */
 static bool answered(struct dp_control *c, uint32_t ticket)
 {
-	struct dp_timespec end = dp_futex_now();
+	const struct dp_timespec end = end_of_wait(c);
 
-	end.sec += DP_LOADED_SECONDS;
 	for (;;) {
 		const uint32_t done = DP_LOAD(&c->loads_done);
 

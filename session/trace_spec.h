@@ -112,6 +112,7 @@ struct dp_trace_spec {
 	uint64_t duration_ns;       /* 0: no limit */
 	size_t ring_size;           /* bytes; 0: default */
 	size_t max_memory;          /* bytes; 0: default */
+	uint64_t max_wait_ns;       /* of a process that loads a library or starts, for dynprobe; 0: a second */
 	uint64_t block_ns;          /* a hit whose ring is full waits so long; 0: it is lost */
 	bool overwrite;             /* full rings keep the newest events, which are read in the end */
 	enum dp_sink_choice sink;

@@ -61,6 +61,14 @@ static struct dp_error *check_pending(struct dp_options *o)
 	return NULL;
 }
 
+/* --max-wait for all runs of a slow machine. */
+static struct dp_error *take_default_wait(struct dp_options *o)
+{
+	const char *usual = getenv("DYNPROBE_MAX_WAIT");
+	return o->trace.max_wait_ns || !usual || !*usual ? NULL
+	                                                 : dp_duration_parse("DYNPROBE_MAX_WAIT", usual, &o->trace.max_wait_ns);
+}
+
 static struct dp_error *check_follow_exec(const struct dp_options *o)
 {
 	if (!o->trace.follow_exec.n)
@@ -188,6 +196,7 @@ static struct dp_error *check_probes(enum dp_verb verb, struct dp_options *o)
 	DP_TRY(check_sink(o));
 	DP_TRY(check_all_output(o));
 	DP_TRY(check_pending(o));
+	DP_TRY(take_default_wait(o));
 	DP_TRY(check_follow(o));
 	DP_TRY(dp_snapshots_check(verb, o));
 	DP_TRY(check_full(o));

@@ -34,7 +34,7 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
-#define DP_OPTION_ROWS 122u
+#define DP_OPTION_ROWS 123u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 struct dp_verb_text {

@@ -127,6 +127,8 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 #define TIDS(field)            .take = dp_option_tids, OF(field, struct dp_tid_list)
 #define WORD(field, type, ...) .take = dp_option_word, OF(field, type), .word = {__VA_ARGS__}
 
+#define WAIT_MOST_NS (600 * UINT64_C(1000000000))
+
 /* Not a multiple of what programs and clocks do at round times. */
 #define PROFILE_HZ 99
 
@@ -139,9 +141,11 @@ static struct dp_error *take_profile(struct dp_parser *p, const char *arg)
 	if (p->o.off_cpu)
 		return NULL;
 	if (*arg < '0' || *arg > '9')
-		return dp_error(DP_TAG_USAGE, "--profile '%s': give samples a second, or off-cpu for where threads wait; before a command write "
-		                "--profile -- COMMAND",
-		                arg);
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "--profile '%s': give samples a second, or off-cpu for where threads wait; before a command write "
+		        "--profile -- COMMAND",
+		        arg);
 	return dp_option_number(p, arg);
 }
 
@@ -189,7 +193,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"syscall", 0, "NAME", "a probe at each place that makes the system call, and after it (patterns; * is all of them)",
          V(RUN), .take = dp_option_syscall},
         {"profile", 0, "[HZ|off-cpu]",
-         "instead of probes: sample each thread's stack HZ (99) times a second of its CPU time, or see where threads wait (off-cpu), "
+         "instead of probes: sample each thread's stack HZ (99) times a second of its CPU time, or see where threads wait "
+         "(off-cpu), "
          "by time; --by backtrace, --folded, --flame",
          V(RUN), .take = take_profile, OF(profile_hz, unsigned), .word = {"off-cpu"}, .most = DP_PROFILE_HZ_MAX,
          .range = "takes 1 to 10000 samples a second"},
@@ -230,7 +235,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
         {"rate", 0, NULL, "also hits per second, of the run and of each --interval", COUNTS, FLAG(trace.asked.rate)},
         {"slower-than", 0, "TIME", "only calls that took at least TIME (1ms); for --return", PROBES,
          DURATION(trace.asked.slower_ns)},
-        {"interval", 0, "TIME", "also show the changes (of --calls the whole so far) every TIME", PROBES, DURATION(trace.asked.interval_ns)},
+        {"interval", 0, "TIME", "also show the changes (of --calls the whole so far) every TIME", PROBES,
+         DURATION(trace.asked.interval_ns)},
         {"top", 0, "[=N]", "only the N greatest rows (default 20)", COUNTS, NUMBER(trace.asked.top, size_t), .value = 20},
         {"folded", 0, NULL, "one line for each backtrace, for flame graphs; with --by backtrace", COUNTS,
          FLAG(trace.asked.folded)},
@@ -302,6 +308,11 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          FLAG(trace.overwrite), .events = true},
         {"pending", 0, NULL, "wait for libraries that are loaded later; arm their probes before their constructors run", V(RUN),
          FLAG(trace.pending)},
+        {"max-wait", 0, "TIME",
+         "how long a process may wait for dynprobe where it loads a library (--pending) or starts (--program, --all, "
+         "--follow-exec); "
+         "later it goes on without probes (default 1s)",
+         V(RUN), DURATION(trace.max_wait_ns), .most = WAIT_MOST_NS, .range = "is at most 10m"},
         {"follow", 0, NULL,
          "fork children record too, and their children, and as root the programs that they execute; the run ends with the last "
          "of them",

@@ -85,7 +85,7 @@ struct dp_error *dp_option_duration(struct dp_parser *p, const char *arg)
 {
 	uint64_t ns;
 	DP_TRY(dp_duration_parse(p->option, arg, &ns));
-	return store(p, ns);
+	return store_within(p, arg, ns);
 }
 
 struct dp_error *dp_option_milliseconds(struct dp_parser *p, const char *arg)

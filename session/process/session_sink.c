@@ -36,7 +36,8 @@ struct dp_error *dp_session_sink(struct dp_session *s)
 {
 	dp_target_no_rings(s->target);
 	DP_TRY(make_classes(s));
-	DP_TRY(dp_target_sink_load(s->target, s->trace->programs.n ? HELD_LIMIT_NS : LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
+	const uint64_t held_ns = s->trace->max_wait_ns > HELD_LIMIT_NS ? s->trace->max_wait_ns : HELD_LIMIT_NS;
+	DP_TRY(dp_target_sink_load(s->target, s->trace->programs.n ? held_ns : LOAD_LIMIT_NS, &s->sink, &s->sink_stats));
 	DP_TRY(dp_target_sink_register(s->target, s->classes, s->trace->nprobes));
 	DP_TRY(prime(s));
 	/* The sink's mappings occupy memory that was free before. */

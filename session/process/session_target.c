@@ -47,6 +47,7 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .block_ns = trace->block_ns,
 	        .overwrite = trace->overwrite,
 	        .max_memory = trace->max_memory,
+	        .max_wait_ns = trace->max_wait_ns,
 	        .max_pause_ns = trace->snapshots.take.still.max_pause_ns,
 	        .verbose = dp_trace_logs(trace, DP_LOG_DEBUG) ? log_line : NULL,
 	        .verbose_data = s,

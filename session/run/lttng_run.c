@@ -134,7 +134,8 @@ static bool runs_without_daemon(const struct dp_trace_spec *trace)
 	struct dp_error *absent = dp_lttng_reachable();
 	if (!absent)
 		return false;
-	dp_trace_log(trace, DP_LOG_WARNING, "events go to no LTTng session yet: %s [%s]", absent->message, dp_tag_name(absent->tag));
+	dp_trace_log(trace, DP_LOG_WARNING, "events go to no LTTng session yet: %s [%s]", absent->message,
+	             dp_tag_name(absent->tag));
 	dp_trace_log(trace, DP_LOG_WARNING,
 	             "sessions of a daemon that starts later get them: lttng enable-event -u 'dynprobe:*'%s",
 	             trace->attach ? "" : "; Ctrl-C ends");
@@ -223,7 +224,9 @@ void dp_lttng_settle_one(struct dp_run *run, struct dp_session *s)
 {
 	if (!run->lttng || !dp_lttng_active(run->lttng) || !dp_session_placed(s))
 		return;
-	const bool heard = await_wanted(s, run->unanswered ? AGAIN_NS : HELD_NS);
+	const bool heard = await_wanted(s, run->unanswered                     ? AGAIN_NS
+	                                   : run->trace->max_wait_ns > HELD_NS ? run->trace->max_wait_ns
+	                                                                       : HELD_NS);
 	run->unanswered = !heard;
 	if (heard) {
 		dp_lttng_sync(run->lttng);
@@ -238,8 +241,8 @@ static void undo(const struct dp_run *run, struct dp_lttng *l)
 {
 	struct dp_error *err = dp_lttng_undo(l);
 	if (err)
-		dp_trace_log(run->trace, DP_LOG_WARNING, "the session '%s' may keep rules of this run: %s [%s]", dp_lttng_session(l),
-		        err->message, dp_tag_name(err->tag));
+		dp_trace_log(run->trace, DP_LOG_WARNING, "the session '%s' may keep rules of this run: %s [%s]",
+		             dp_lttng_session(l), err->message, dp_tag_name(err->tag));
 	dp_error_destroy(err);
 }
 

@@ -102,7 +102,9 @@ struct dp_error *dp_starts_begin(struct dp_run *run, struct dp_error *(*each)(st
 		return dp_error_nomem();
 	DP_TRY(find_programs(run, s));
 	if (!run->trace->dry_run) /* first: a process that executes it now is in the list, or waits */
-		DP_TRY(dp_exec_watch_create(&(struct dp_exec_watched){.path = (const char *const *)s->path, .npaths = s->npaths},
+		DP_TRY(dp_exec_watch_create(&(struct dp_exec_watched){.path = (const char *const *)s->path,
+		                                                      .npaths = s->npaths,
+		                                                      .wait_ns = run->trace->max_wait_ns},
 		                            &s->watch));
 	struct listed l = {run, each, NULL};
 	if (!dp_proc_each(on_process, &l))
@@ -142,7 +144,8 @@ static struct dp_error *begin_follow(struct dp_run *run)
 	                                                      .npaths = s->npaths,
 	                                                      .name = s->name,
 	                                                      .nnames = s->nnames,
-	                                                      .tree = s->tree},
+	                                                      .tree = s->tree,
+	                                                      .wait_ns = run->trace->max_wait_ns},
 	                            &s->watch);
 }
 

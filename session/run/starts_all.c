@@ -20,9 +20,12 @@ static struct dp_error *watch(struct dp_run *run, struct dp_starts *s)
 {
 	const char *const *file = dp_everywhere_files(s->all, &s->nfiles);
 	const bool any = dp_everywhere_is_any(s->all);
-	struct dp_error *err = dp_exec_watch_create(
-	        &(struct dp_exec_watched){.path = any ? NULL : file, .npaths = any ? 0 : s->nfiles, .all = any, .modules = !any},
-	        &s->watch);
+	struct dp_error *err = dp_exec_watch_create(&(struct dp_exec_watched){.path = any ? NULL : file,
+	                                                                      .npaths = any ? 0 : s->nfiles,
+	                                                                      .all = any,
+	                                                                      .modules = !any,
+	                                                                      .wait_ns = run->trace->max_wait_ns},
+	                                            &s->watch);
 	if (!err || err->tag != DP_TAG_PERMISSION)
 		return err;
 	dp_trace_log(

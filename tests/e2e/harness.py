@@ -29,6 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DYNPROBE = os.environ.get("DYNPROBE", os.path.join(ROOT, "build", "dynprobe"))
 TARGETS = os.environ.get("TARGETS", os.path.join(ROOT, "build", "tests", "targets"))
 DEMO_SERVER = os.environ.get("DEMO_SERVER", os.path.join(ROOT, "build", "demo", "server"))
+os.environ.setdefault("DYNPROBE_MAX_WAIT", "30s")  # tests that hit the limit say which: --max-wait 1s
 FULL = bool(os.environ.get("DP_FULL"))  # run the long form of tests that have two
 
 OWN_FAILURE = 125  # dynprobe's own failures, including wrong usage

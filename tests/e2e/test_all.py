@@ -339,7 +339,7 @@ class Killed(All):
             self.assertEqual(len(called(self.ended(now))), 1)
 
     def test_stopped_tool_is_continued(self):
-        p = self.watch()
+        p = self.watch("--max-wait", "1s")
         os.kill(p.pid, signal.SIGSTOP)
         text = "".join(self.run_mapper(3) for _ in range(2))
         self.assertEqual(len(called(text)), 2)

@@ -161,7 +161,7 @@ class Pending(harness.Case):
     def test_tool_killed_in_the_middle_of_cycles(self):
         t = self.loads("cycle")
         for i in range(30 if harness.FULL else 6):
-            p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work")
+            p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work", "--max-wait", "1s")
             self.wait_for(p, "is armed")
             time.sleep(0.013 * i)  # at another moment of the cycle each time
             p.kill()
@@ -176,7 +176,7 @@ class Pending(harness.Case):
 
     def test_tool_killed_while_the_loader_waits(self):
         t = self.loads("once")
-        p = self.start_pending(t, "--function", "foo")
+        p = self.start_pending(t, "--function", "foo", "--max-wait", "1s")
         self.await_events(p, "foo", 1)  # from then on the tool answers
         p.send_signal(signal.SIGSTOP)
         wait_until(lambda: harness.status(p.pid, "State")[0] == "T", what="dynprobe to be stopped")
@@ -190,9 +190,27 @@ class Pending(harness.Case):
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
+    def test_a_longer_wait_is_kept(self):
+        t = self.loads("once")
+        p = self.start_pending(t, "--function", "foo", "--max-wait", "60s")
+        self.await_events(p, "foo", 1)  # from then on the tool answers
+        p.send_signal(signal.SIGSTOP)
+        wait_until(lambda: harness.status(p.pid, "State")[0] == "T", what="dynprobe to be stopped")
+        t.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: t.blocked_in(202), what="the loader to wait")  # futex
+        time.sleep(1.5)
+        self.assertTrue(t.blocked_in(202), "it waits longer than the usual second")
+        p.send_signal(signal.SIGCONT)
+        self.await_events(p, "plugin_work", 3)
+        r = self.finish(p)
+        self.assertEqual((len(self.constructed(r)), "resumed before" in r.err), (1, False), str(r))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+        self.assert_refused(self.attach(t, "--function", "foo", "--max-wait", "11m"), "DP-USAGE", "--max-wait is at most 10m")
+
     def test_a_tool_that_is_late_says_so_and_goes_on(self):
         t = self.loads("once")
-        p = self.start_pending(t, "--function", "foo")
+        p = self.start_pending(t, "--function", "foo", "--max-wait", "1s")
         self.await_events(p, "foo", 1)  # from then on the tool answers
         p.send_signal(signal.SIGSTOP)
         self.ask(t, "OPENED")  # the program continues by itself

@@ -110,7 +110,7 @@ class OfAProgram(Later):
         self.assertEqual(r.summary["refusals"], {"DP-PENDING": 1}, str(r.summary))
 
     def test_killed_tool_leaves_nobody_waiting(self):
-        p = self.watch()
+        p = self.watch("--max-wait", "1s")
         t = self.target(self.loads, LATE, "cycle")
         self.await_events(p, "plugin_work", 30)
         p.kill()

@@ -255,7 +255,7 @@ class Killed(Program):
 
 
     def test_stopped_tool_is_continued(self):
-        p = self.watch()
+        p = self.watch("--max-wait", "1s")
         os.kill(p.pid, signal.SIGSTOP)
         got, text = self.starts("fork", 3, self.started, 3)
         self.assertEqual(got, {0: 3}, text)

@@ -62,6 +62,7 @@ void dp_loads_serve(struct dp_target *t, bool on)
 	struct dp_control *c = control_of(t);
 	if (!c)
 		return;
+	__atomic_store_n(&c->loads_wait_ns, t->options.max_wait_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->loads_served, on, __ATOMIC_RELEASE);
 	wake(&c->loads_done);
 }

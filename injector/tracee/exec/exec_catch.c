@@ -37,6 +37,13 @@
 #define LATE_NS  UINT64_C(300000000)  /* until one that was let go got a processor */
 #define ENTRY_NS UINT64_C(2000000000) /* until the program's loader is done */
 
+/* A user whose machine is slow lets processes wait longer (--max-wait). */
+static uint64_t at_least(const struct dp_exec_watch *w, uint64_t ns)
+{
+	const uint64_t wait_ns = dp_exec_watch_wait_ns(w);
+	return wait_ns > DP_EXEC_WAIT_NS && wait_ns > ns ? wait_ns : ns;
+}
+
 /* ---- the file ------------------------------------------------------------------------------------------------------------- */
 
 struct file {
@@ -160,17 +167,19 @@ size_t dp_exec_catch_settle(void)
 /* ---- all together ---------------------------------------------------------------------------------------------------------- */
 
 /* After the thread was seized and let go. */
-static struct dp_error *take_over(const struct dp_exec_start *start, const struct file *file, struct dp_exec_caught *ret)
+static struct dp_error *take_over(const struct dp_exec_watch *w, const struct dp_exec_start *start, const struct file *file,
+                                  struct dp_exec_caught *ret)
 {
 	const struct slow one = {start->pid, start->tid};
 	pid_t tid;
-	const struct dp_stop stop = await(&one, dp_now_ns() + EXEC_NS, &tid);
+	const struct dp_stop stop = await(&one, dp_now_ns() + at_least(w, EXEC_NS), &tid);
 	if (stop.kind == DP_STOP_NONE) {
 		note_slow(&one);
 		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was executing a program for more than a second", start->pid);
 	}
 	if (stop.kind == DP_STOP_EXEC && (start->any || executes(tid, file)))
-		return dp_launch_adopt(&(struct dp_launch_adopted){.pid = tid, .until_ns = dp_now_ns() + ENTRY_NS}, &ret->launch);
+		return dp_launch_adopt(&(struct dp_launch_adopted){.pid = tid, .until_ns = dp_now_ns() + at_least(w, ENTRY_NS)},
+		                       &ret->launch);
 	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && (start->any ? dp_exec_is_over(start) : executes(tid, file));
 	release(tid, stop);
 	return NULL;
@@ -203,7 +212,7 @@ static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *st
 		ret->unheld = start->late; /* we took too long: the thread of the watch has let it go */
 	}
 	ret->late = ret->unheld && !err && !seized; /* it has ended already */
-	return seized ? take_over(start, &file, ret) : err;
+	return seized ? take_over(w, start, &file, ret) : err;
 }
 
 /* ---- loaders --------------------------------------------------------------------------------------------------------------- */
@@ -219,13 +228,13 @@ static bool is_simple(const struct dp_process *p)
 }
 
 /* After the thread was seized in its open() and let go. */
-static struct dp_error *take_loader(const struct dp_exec_start *start, struct dp_exec_caught *ret)
+static struct dp_error *take_loader(const struct dp_exec_watch *w, const struct dp_exec_start *start, struct dp_exec_caught *ret)
 {
 	const struct slow one = {start->pid, start->tid};
 	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
-	struct dp_launch_adopted a = {.pid = start->pid, .until_ns = dp_now_ns() + EXEC_NS + ENTRY_NS};
+	struct dp_launch_adopted a = {.pid = start->pid, .until_ns = dp_now_ns() + at_least(w, EXEC_NS) + at_least(w, ENTRY_NS)};
 	pid_t tid;
-	const struct dp_stop stop = await(&one, dp_now_ns() + EXEC_NS, &tid);
+	const struct dp_stop stop = await(&one, dp_now_ns() + at_least(w, EXEC_NS), &tid);
 	if (stop.kind == DP_STOP_NONE) {
 		note_slow(&one);
 		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was opening a library for more than a second", start->pid);
@@ -246,7 +255,7 @@ static struct dp_error *catch_loader(struct dp_exec_watch *w, struct dp_exec_sta
 	bool seized = false;
 	struct dp_error *err = seize(start, &seized);
 	dp_exec_watch_allow(w, start);
-	return seized ? take_loader(start, ret) : err;
+	return seized ? take_loader(w, start, ret) : err;
 }
 
 /*
@@ -265,7 +274,7 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 	struct dp_exec_start start;
 	struct dp_error *err = NULL;
 	*ret = (struct dp_exec_caught){0};
-	if (!dp_exec_watch_take(w, SEIZE_NS, &start))
+	if (!dp_exec_watch_take(w, at_least(w, SEIZE_NS), &start))
 		return NULL;
 	ret->pid = start.pid;
 	ret->late = start.late && !start.loads;

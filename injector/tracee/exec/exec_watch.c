@@ -52,7 +52,7 @@ struct dp_exec_watch {
 	bool over;            /* the thread is to end */
 	struct waiting *queue;
 	size_t n, capacity;
-	struct waiting taken; /* by the tool, not allowed yet: start.fd >= 0 */
+	struct waiting taken;            /* by the tool, not allowed yet: start.fd >= 0 */
 	struct dp_exec_start late[LATE]; /* the last that were let go */
 	unsigned nlate;
 };
@@ -149,7 +149,7 @@ static bool append(struct dp_exec_watch *w, const struct dp_exec_start *start)
 	}
 	const bool fits = w->n < w->capacity;
 	if (fits)
-		w->queue[w->n++] = (struct waiting){*start, dp_now_ns() + DP_EXEC_WAIT_NS};
+		w->queue[w->n++] = (struct waiting){*start, dp_now_ns() + dp_exec_watch_wait_ns(w)};
 	pthread_mutex_unlock(&w->lock);
 	return fits;
 }
@@ -194,7 +194,8 @@ static void read_questions(struct dp_exec_watch *w)
 		take_question(w, event);
 }
 
-/* --follow: programs that nobody was asked about run already. The news are read in any case: else the next poll() would not wait. */
+/* --follow: programs that nobody was asked about run already. The news are read in any case: else the next poll() would not wait.
+ */
 static void take_unasked(struct dp_exec_watch *w)
 {
 	for (pid_t pid; w->what.tree && (pid = dp_exec_tree_take_unasked(w->what.tree));)
@@ -265,6 +266,11 @@ void dp_exec_watch_hold(struct dp_exec_watch *w)
 void dp_exec_watch_add(const struct dp_exec_watch *w, const char *path)
 {
 	dp_exec_files_add(w->files, path);
+}
+
+uint64_t dp_exec_watch_wait_ns(const struct dp_exec_watch *w)
+{
+	return w->what.wait_ns ? w->what.wait_ns : DP_EXEC_WAIT_NS;
 }
 
 int dp_exec_watch_fd(const struct dp_exec_watch *w)

@@ -2,7 +2,7 @@
 /*
  * Waits for processes that execute certain programs. The kernel asks before it lets an exec open such a file (fanotify,
  * FAN_OPEN_EXEC_PERM; on the file alone, so that an exec of any other program asks nobody), and the exec waits for the answer. A
- * thread of the watch reads these questions, so that one is answered also while the tool is busy: after DP_EXEC_WAIT_NS without
+ * thread of the watch reads these questions, so that one is answered also while the tool is busy: after `wait_ns` without
  * dynprobe's attention the program starts unprobed. If the tool dies, the kernel answers for it.
  */
 #ifndef DP_INJECTOR_TRACEE_EXEC_EXEC_WATCH_H
@@ -46,6 +46,7 @@ struct dp_exec_watched {         /* must outlive the watch */
 	/* Every exec of the files of `path`, and every loader that opens one, at the start of a program or in dlopen(). Whoever
 	 * else opens one of these files is answered at once. */
 	bool modules;
+	uint64_t wait_ns; /* how long a process waits at most; 0: DP_EXEC_WAIT_NS */
 };
 /* DP_TAG_EXEC: a path that leads to no file; DP_TAG_PERMISSION: this user or this kernel cannot watch. */
 struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct dp_exec_watch **ret) DP_MUST_CHECK;
@@ -56,6 +57,8 @@ struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w);
  * itself wait in vfork() for such an exec.
  */
 void dp_exec_watch_hold(struct dp_exec_watch *w);
+/* How long a process waits at most. */
+uint64_t dp_exec_watch_wait_ns(const struct dp_exec_watch *w);
 /* With `modules`: one more file. What cannot be marked is not seen. */
 void dp_exec_watch_add(const struct dp_exec_watch *w, const char *path);
 /* Readable while a start waits. */
