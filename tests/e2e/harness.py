@@ -22,6 +22,7 @@ import unittest
 # Tests import these from here, too.
 from process import (  # noqa: F401
     Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, cpu_ticks, has_processor, holders, live_address, maps, private_text_kib,
+    waits_for_events,
     read_memory, status, status_fields, symbol_address, text_mappings,
 )
 
@@ -63,7 +64,7 @@ def long_form(test):
 needs_root = unittest.skipUnless(os.geteuid() == 0, "needs root")
 
 
-def wait_until(condition, seconds=60.0, what="condition"):
+def wait_until(condition, seconds=180.0, what="condition"):
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -234,7 +235,7 @@ def shown(path):
 def compiled(output, *command, text=None, **popen):
     """Compiles files, or the C `text`, with `command`; returns the program's path."""
     source = [] if text is None else ["-x", "c", "-"]
-    p = subprocess.run([*command, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=120, **popen)
+    p = subprocess.run([*command, *source, "-o", output], input=text or "", capture_output=True, text=True, timeout=300, **popen)
     if p.returncode != 0:
         raise AssertionError(f"{p.args}: {p.stderr}")
     return output
@@ -293,7 +294,7 @@ class Case(unittest.TestCase):
 
     def core(self, pid):
         """The path of a core file of a process, which continues."""
-        p = subprocess.run(["gcore", "-o", self.path("core"), str(pid)], capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["gcore", "-o", self.path("core"), str(pid)], capture_output=True, text=True, timeout=300)
         self.assertTrue(os.path.exists(self.path(f"core.{pid}")), p.stdout + p.stderr)
         return self.path(f"core.{pid}")
 
@@ -363,7 +364,7 @@ class Case(unittest.TestCase):
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
         return p
 
-    def finish(self, p, sig=signal.SIGINT, timeout=120):
+    def finish(self, p, sig=signal.SIGINT, timeout=300):
         if sig is not None and p.poll() is None:
             p.send_signal(sig)
         try:
@@ -384,8 +385,11 @@ class Case(unittest.TestCase):
         return text
 
     def await_armed(self, p, pid):
-        """Waits until probes are installed, or dynprobe has ended."""
+        """Waits until probes are installed, or dynprobe has ended. On a slow machine it may pause between two of them, so that it looks
+        installed: then it is not yet in the loop in which it waits for events."""
         wait_until(lambda: p.poll() is not None or armed(pid), what="probes")
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: p.poll() is not None or waits_for_events(p.pid), 10)
 
     def await_output(self, p, size=2000):
         """Waits until a running dynprobe has written so many more bytes of events."""

@@ -172,7 +172,7 @@ def parse_event(line):
 READ = ["babeltrace2", "--names=all", "--clock-seconds", "--no-delta"]
 
 
-def read_trace(*inputs, name=None, check=True, timeout=120):
+def read_trace(*inputs, name=None, check=True, timeout=300):
     """The events of traces in time order, or only those called `name`. A complaint by babeltrace2 is a failure."""
     p = subprocess.run([*READ, *inputs], capture_output=True, text=True, errors="surrogateescape", timeout=timeout)
     if check and p.returncode != 0:
@@ -183,7 +183,7 @@ def read_trace(*inputs, name=None, check=True, timeout=120):
 
 def metadata(directory):
     """All metadata text below a trace directory."""
-    p = subprocess.run(["babeltrace2", "-o", "ctf-metadata", directory], capture_output=True, text=True, timeout=60)
+    p = subprocess.run(["babeltrace2", "-o", "ctf-metadata", directory], capture_output=True, text=True, timeout=300)
     return p.stdout
 
 
@@ -298,7 +298,7 @@ class Conversation:
 
     def exit(self):
         self.process.stdin.write("exit\n")
-        return self.process.wait(30)
+        return self.process.wait(300)
 
 
 # ---- test cases ----------------------------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class Case(harness.Case):
 
     # -- the lttng command
 
-    def lttng(self, *args, user=None, check=True, timeout=120):
+    def lttng(self, *args, user=None, check=True, timeout=300):
         """Runs lttng, which here never starts a daemon by itself."""
         p = subprocess.run(["lttng", "-n", *map(str, args)], capture_output=True, text=True, timeout=timeout, **(user or self.root).popen())
         if check and p.returncode != 0:

@@ -29,7 +29,7 @@ class Case(lttng_env.Case):
 
     # -- dynprobe
 
-    def run_tool(self, *args, user=None, timeout=90, **kw):
+    def run_tool(self, *args, user=None, timeout=300, **kw):
         """Runs dynprobe to its end, whatever its status."""
         return harness.tool(*args, timeout=timeout, **{**(user or self.user).popen(), **kw})
 

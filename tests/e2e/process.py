@@ -96,6 +96,15 @@ def armed(pid):
     return look() and (time.sleep(0.01), look())[1]  # twice: between two borrowed threads it looks the same
 
 
+def waits_for_events(tool):
+    """Is dynprobe in ppoll(), or for libraries in futex()? True also if that may not be read."""
+    try:
+        with open(f"/proc/{tool}/syscall") as f:
+            return f.read().split()[0] in ("271", "202")
+    except OSError:
+        return True
+
+
 def private_text_kib(pid):
     """Size of the copies of text pages that patching made and did not give back."""
     total, counting = 0, False

@@ -91,7 +91,7 @@ class Server:
                     self.wrong.append(f"request {n}: {e!r}")
 
     def ask(self, n):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{n}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{n}", timeout=300) as answer:
             got = answer.read()
         if got != b"%d\n" % work(n):
             raise ValueError(got[:200])
@@ -118,7 +118,7 @@ class Server:
         """Ends it in an orderly way; returns its exit status."""
         self.end_load()
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(300)
 
     ended_well = (0, -signal.SIGTERM)
 
@@ -173,7 +173,7 @@ public class Srv { static Object nothing; static long sum; public static void ma
   s.start(); } }
 """
             )
-        subprocess.run(["javac", "Srv.java"], cwd=self.dir, check=True, capture_output=True, timeout=120)
+        subprocess.run(["javac", "Srv.java"], cwd=self.dir, check=True, capture_output=True, timeout=300)
         return "java", *self.flags, "-cp", self.dir, "Srv", str(self.port)
 
 
@@ -241,7 +241,7 @@ class Sql(Server):
         return subprocess.Popen(self.client_words(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1)
 
     def takes_sessions(self):
-        done = subprocess.run(self.client_words(), input="select 1;", capture_output=True, text=True, timeout=60)
+        done = subprocess.run(self.client_words(), input="select 1;", capture_output=True, text=True, timeout=300)
         return done.returncode == 0 and done.stdout.strip() == "1"
 
     def ask(self, n):
@@ -277,7 +277,7 @@ class Postgres(Sql):
         bin_dir = os.path.dirname(self.needs[0])
         as_him = self.as_user("postgres")
         data = self.path("data")
-        subprocess.run([f"{bin_dir}/initdb", "-D", data, "-A", "trust", "--no-sync"], capture_output=True, check=True, timeout=120, **as_him)
+        subprocess.run([f"{bin_dir}/initdb", "-D", data, "-A", "trust", "--no-sync"], capture_output=True, check=True, timeout=300, **as_him)
         return self.spawn(f"{bin_dir}/postgres", "-D", data, "-p", str(self.port), "-k", self.dir, "-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", **as_him)
 
     def client_words(self):
@@ -294,7 +294,7 @@ class Postgres(Sql):
     def end(self):
         self.end_load()
         self.process.send_signal(signal.SIGINT)  # fast shutdown
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 class Chromium(Server):
@@ -310,7 +310,7 @@ class Chromium(Server):
         return self.spawn(*argv, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], env={**os.environ, "HOME": self.dir})
 
     def ask(self, n):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/json/version", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/json/version", timeout=300) as answer:
             if b"HeadlessChrome" not in answer.read():
                 raise ValueError("not its version")
         time.sleep(0.01)  # the page itself makes most of the load
@@ -420,7 +420,7 @@ class Mariadb(Sql):
         as_him = self.as_user("nobody")
         data = f"--datadir={self.path('data')}"
         subprocess.run(["mariadb-install-db", "--no-defaults", data, "--auth-root-authentication-method=normal", "--skip-test-db"], capture_output=True,
-                       check=True, timeout=120, **as_him)
+                       check=True, timeout=300, **as_him)
         return self.spawn("/usr/sbin/mariadbd", "--no-defaults", data, f"--port={self.port}", f"--socket={self.path('socket')}",
                           f"--pid-file={self.path('pid')}", "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0", **as_him)
 

@@ -87,8 +87,8 @@ class Counts(unittest.TestCase):
                 with subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), *args, "--function", "foo", "-f", "json"],
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
                     harness.wait_until(lambda: harness.armed(target.pid), what="the probe to be installed")
-                    out, _ = target.communicate("go\n", timeout=60)
-                    rows, _ = tool.communicate(timeout=60)
+                    out, _ = target.communicate("go\n", timeout=300)
+                    rows, _ = tool.communicate(timeout=300)
                 truth = [int(n) for n in out.split("foo", 1)[1].split()[:2]]
                 rows = [o for o in map(json.loads, rows.splitlines())
                         if o["type"] == "answer" and o["final"]]
@@ -130,7 +130,7 @@ class Counts(unittest.TestCase):
                                          "--no-record"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 tool.stdout.readline()
                 tool.stdout.close()
-                self.assertEqual(tool.wait(timeout=60), 0)
+                self.assertEqual(tool.wait(timeout=300), 0)
                 said = tool.stderr.read()
                 tool.stderr.close()
                 self.assertNotIn("DP-OUTPUT", said)
@@ -147,7 +147,7 @@ class Counts(unittest.TestCase):
                                    "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
                 lines = [tool.stdout.readline() for _ in range(3)]
                 target.kill()
-                lines += tool.communicate(timeout=60)[0].splitlines()
+                lines += tool.communicate(timeout=300)[0].splitlines()
         rows = [o for o in map(json.loads, lines) if o["type"] == "answer"]
         self.assertEqual([o["final"] for o in rows], [False] * (len(rows) - 1) + [True])
         self.assertGreaterEqual(rows[-1]["hits"], sum(o["hits"] for o in rows[:-1]))
@@ -165,7 +165,7 @@ class Counts(unittest.TestCase):
                          "print('x'.join(map(str, range(3000))).upper().count('9'))\n")
             script.flush()
             program = [os.path.realpath("/usr/bin/python3"), "-S", "-E", script.name]
-            plain = subprocess.run(program, capture_output=True, text=True, timeout=60).stdout
+            plain = subprocess.run(program, capture_output=True, text=True, timeout=300).stdout
             rows, summary, _, done = ask("--count", "--function", "PyUnicode_*", program=program)
             self.assertEqual(done.stdout, plain)
             self.assertGreater(summary["placed"], 80)

@@ -45,7 +45,7 @@ class All(Case):
         return self.target(os.path.join(self.folder, program), *args, **kw)
 
     def run_mapper(self, *args, prefix=(), program="linked", status=0):
-        p = subprocess.run([*prefix, os.path.join(self.folder, program), *map(str, args)], capture_output=True, text=True, timeout=120, env=environment())
+        p = subprocess.run([*prefix, os.path.join(self.folder, program), *map(str, args)], capture_output=True, text=True, timeout=300, env=environment())
         self.assertEqual(p.returncode, status, p.stderr)
         return p.stdout
 
@@ -90,7 +90,7 @@ class Processes(All):
         p = self.watch_beside(*now)
         text = "".join(self.run_mapper(5) for _ in range(5))
         os.kill(loader.pid, signal.SIGUSR1)
-        self.assertEqual(loader.process.wait(60), 0)
+        self.assertEqual(loader.process.wait(300), 0)
         text += self.run_mapper(6)
         r = self.finish(p)
         for t in now:
@@ -107,7 +107,7 @@ class Processes(All):
         wait_until(lambda: p.poll() is not None or f'"key":{now.pid},"hits":1' in self.said(p), what="a row of the process")
         text = "".join(self.run_mapper(5) for _ in range(5))
         os.kill(loader.pid, signal.SIGUSR1)
-        self.assertEqual(loader.process.wait(60), 0)
+        self.assertEqual(loader.process.wait(300), 0)
         r = self.finish(p)
         self.assert_ok(r)
         self.assertEqual({x["key"]: x["hits"] for x in r.answers if x["final"]}, called(text, loader.output(), self.ended(now)), str(r))
@@ -122,7 +122,7 @@ class Processes(All):
         loader = self.mapper(3, program="loader", env=environment(STRIDE_AT_ONCE="1"))
         p = self.watch()
         os.kill(loader.pid, signal.SIGUSR1)
-        self.assertEqual(loader.process.wait(60), 0)
+        self.assertEqual(loader.process.wait(300), 0)
         self.assert_all(self.finish(p), loader.output(), started=1)
         self.assertEqual(called(loader.output()), {loader.pid: 4})
 
@@ -143,7 +143,7 @@ class Processes(All):
         p = self.watch_beside(now, spec=("--all", f"{self.shared}!stride", "--all", f"{other}!stride"))
         self.await_armed(p, both.pid)
         os.kill(both.pid, signal.SIGUSR1)
-        self.assertEqual(both.process.wait(60), 0)
+        self.assertEqual(both.process.wait(300), 0)
         self.assertEqual(called(both.output()), {both.pid: 3})
         r = self.finish(p)
         self.assert_ok(r, EXIT_PARTIAL)  # no process of the run has the other place
@@ -159,7 +159,7 @@ class Processes(All):
     def test_module_is_an_executable(self):
         program = shutil.copy(target_path("started"), self.path("started"))
         p = self.watch(spec=("--all", f"{program}!foo"))
-        text = subprocess.run(["sh", "-c", f"{program} 3; exec {program} 4"], capture_output=True, text=True, timeout=60).stdout
+        text = subprocess.run(["sh", "-c", f"{program} 3; exec {program} 4"], capture_output=True, text=True, timeout=300).stdout
         self.assertEqual(len(called(text)), 2)
         self.assert_all(self.finish(p), text, started=2)
 
@@ -206,12 +206,12 @@ class Processes(All):
         script = self.written("again", f"#!/bin/sh\n{self.folder}/linked 1\nexec {self.folder}/linked 2\n")
         os.chmod(script, 0o755)
         p = self.watch()
-        text = "".join(subprocess.run([script], capture_output=True, text=True, timeout=60).stdout for _ in range(3))
+        text = "".join(subprocess.run([script], capture_output=True, text=True, timeout=300).stdout for _ in range(3))
         self.assert_all(self.finish(p), text, started=6)
 
     def test_ways_to_start(self):
         p = self.watch()
-        text = "".join(subprocess.run([target_path("starter"), how, "5", f"{self.folder}/linked", "2"], capture_output=True, text=True, timeout=120).stdout
+        text = "".join(subprocess.run([target_path("starter"), how, "5", f"{self.folder}/linked", "2"], capture_output=True, text=True, timeout=300).stdout
                        for how in ("fork", "vfork", "spawn", "thread", "at"))
         self.assertEqual(len(called(text)), 25)
         self.assert_all(self.finish(p), text, started=25)
@@ -219,7 +219,7 @@ class Processes(All):
     def test_who_only_reads_the_file_is_no_process_of_it(self):
         p = self.watch()
         for command in (["cat", self.shared], ["ldd", f"{self.folder}/linked"], ["cp", self.shared, self.path("copy")]):
-            self.assertEqual(subprocess.run(command, capture_output=True, timeout=60).returncode, 0)
+            self.assertEqual(subprocess.run(command, capture_output=True, timeout=300).returncode, 0)
         text = self.run_mapper(2)
         self.assert_all(self.finish(p), text, started=1)
 
@@ -249,7 +249,7 @@ class Processes(All):
             kill $now; wait $now; cat now
         """
         p = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh", self.folder, DYNPROBE], cwd=self.dir,
-                           capture_output=True, text=True, timeout=120, env=environment())
+                           capture_output=True, text=True, timeout=300, env=environment())
         with open(self.path("err")) as f:
             said = p.stdout + p.stderr + f.read()
         self.assertIn("STATUS 0", p.stdout, said)
@@ -315,7 +315,7 @@ class Untouched(All):
         debugger = shutil.copy(f"{self.folder}/linked", self.path("gdb"))
         now, other = self.mapper(0, "wait"), self.target(debugger, 0, "wait")
         p = self.watch_beside(now)
-        self.assertEqual(len(called(subprocess.run([debugger, "3"], capture_output=True, text=True, timeout=60).stdout)), 1)
+        self.assertEqual(len(called(subprocess.run([debugger, "3"], capture_output=True, text=True, timeout=300).stdout)), 1)
         r = self.finish(p)
         self.assert_clean(other.pid)
         self.assert_all(r, self.ended(now), started=0)
@@ -333,7 +333,7 @@ class Killed(All):
                 wait_until(lambda: self.said(p).count('"event"') >= 2 * i or t.process.poll() is not None, what="starts")  # noqa: B023
             p.kill()
             p.wait()
-            self.assertEqual((t.process.wait(60), loader.process.wait(60)), (0, 0))
+            self.assertEqual((t.process.wait(300), loader.process.wait(300)), (0, 0))
             self.assertEqual(re.findall(r"STATUS (\d+) (\d+)", t.output()), [("0", "20")], t.output())
             self.assertEqual(status(now.pid, "TracerPid"), "0")
             self.assertEqual(len(called(self.ended(now))), 1)
@@ -359,7 +359,7 @@ class Refused(All):
         later = self.mapper(0, "wait", prefix=prefix)
         self.step(p, later)
         p.send_signal(signal.SIGINT)
-        self.assertEqual(p.wait(60), 0, self.said(p))
+        self.assertEqual(p.wait(300), 0, self.said(p))
         self.assertIn("CAP_SYS_ADMIN", self.said(p))
         self.assertIn("looked for once a second", self.said(p))
         self.assertRegex(self.said(p), '"late": ?1')

@@ -167,7 +167,7 @@ class Runs(Brood):
             young = self.grow(t)
             wait_until(lambda: all(os.stat(f"/proc/{pid}/maps").st_uid == (0 if mode == "hidden" else 65534) for pid in young), what="their mode")  # noqa: B023
             p.send_signal(signal.SIGINT)
-            p.wait(60)
+            p.wait(300)
             with open(self.path(mode)) as f:
                 summary = [x for x in objects(f.read()) if x["type"] == "summary"][0]
             self.assertEqual(summary["children_cleaned"], cleaned)

@@ -217,7 +217,7 @@ class BashFunction(harness.Case):
             _dynprobe 2>&1
             printf '%%s\\n' "${COMPREPLY[@]}" "options: ${OPTIONS[*]}"
         """ % kind
-        p = subprocess.run(["bash", "--norc", "-c", script, harness.DYNPROBE, *map(str, words)], capture_output=True, text=True, timeout=60, cwd=self.dir, env=harness.environment())
+        p = subprocess.run(["bash", "--norc", "-c", script, harness.DYNPROBE, *map(str, words)], capture_output=True, text=True, timeout=300, cwd=self.dir, env=harness.environment())
         self.assertEqual(p.stderr, "")
         *found, self.options = p.stdout.splitlines()
         return [f for f in found if f]

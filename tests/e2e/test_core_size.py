@@ -53,7 +53,7 @@ class CoreSize(Case):
             self.await_events(tool)
             self.ours = [m for m in harness.maps(t.pid) if m.is_ours]
         os.kill(t.pid, signal.SIGUSR1)
-        status = t.process.wait(120)
+        status = t.process.wait(300)
         if tool:
             r = self.finish(tool, None)
             self.assert_hits(r, 1000)

@@ -20,7 +20,7 @@ PROBES = ("--no-trap", "--probe", "first:*", "--probe", "second:*", "--probe", "
 
 @needs("gdb")
 class Debugger(Case):
-    def gdb(self, t, *args, stubs=True, timeout=120, **env):
+    def gdb(self, t, *args, stubs=True, timeout=300, **env):
         argv = ["gdb", "-q", "-nx", "-batch", "-p", str(t.pid), *(["-x", SCRIPT] if stubs else []), *args]
         p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout,
                            env=harness.environment(DYNPROBE=harness.DYNPROBE, DEBUGINFOD_URLS="", **env))
@@ -109,7 +109,7 @@ class Debugger(Case):
 
     def test_two_groups_and_several_probes_at_a_place(self):
         t = self.attached(*PROBES, "--return", "third", "--name", "again", "--function", "third")
-        subprocess.run([harness.DYNPROBE, "attach", "--pid", str(t.pid), "--function", "main", "--return", "first"], capture_output=True, timeout=60)
+        subprocess.run([harness.DYNPROBE, "attach", "--pid", str(t.pid), "--function", "main", "--return", "first"], capture_output=True, timeout=300)
         self.assertGreater(len(self.check_all(t, self.steps(t, 400))), 100)
 
     def test_source_lines_of_what_is_probed(self):
@@ -131,14 +131,14 @@ class Debugger(Case):
         t = self.target("stops")
         count = "python print('files', gdb.execute('info files', to_string=True).count('stubs-'))"
         self.assertIn("files 0", self.gdb(t, "-ex", count))
-        subprocess.run([harness.DYNPROBE, "attach", "--pid", str(t.pid), *PROBES], capture_output=True, timeout=60)
+        subprocess.run([harness.DYNPROBE, "attach", "--pid", str(t.pid), *PROBES], capture_output=True, timeout=300)
         self.assertNotIn("files 0", self.gdb(t, "-ex", count))
 
     def test_without_the_file_walks_end_or_go_astray_but_nothing_breaks(self):
         t = self.attached(*PROBES, "-t", "reg:rdi")
         steps = self.steps(t, 200, stubs=False)
         self.assertIn(None, {frames[0][0] for at_ret, frames in steps})
-        subprocess.run([harness.DYNPROBE, "detach", "--pid", str(t.pid)], capture_output=True, timeout=60)
+        subprocess.run([harness.DYNPROBE, "detach", "--pid", str(t.pid)], capture_output=True, timeout=300)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
@@ -155,7 +155,7 @@ class Debugger(Case):
         before = rounds()
         wait_until(lambda: rounds() > before + 100, what="dynprobe to look several times")
         gdb.send_signal(signal.SIGINT)
-        gdb.communicate(b"delete\ndetach\nquit\n", timeout=60)
+        gdb.communicate(b"delete\ndetach\nquit\n", timeout=300)
         if p.poll() is not None:
             self.fail(str(self.finish(p, None)))
         self.await_events(p, "caller_return", 5)

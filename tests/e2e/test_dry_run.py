@@ -176,7 +176,7 @@ class DryRun(Case):
     def test_a_full_disk_is_a_failure(self):
         t = self.spin()
         with open("/dev/full", "w") as full:
-            p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            p = subprocess.run([harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--dry-run"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
         self.assertEqual(p.returncode, harness.OWN_FAILURE)
         self.assertIn("DP-OUTPUT", p.stderr)
 

@@ -35,7 +35,7 @@ class Endings(Case):
         os.kill(t.pid, signal.SIGUSR1)
         r = self.finish(p, None)
         self.assert_hits(r, 10)
-        self.assertEqual(t.process.wait(60), 0)
+        self.assertEqual(t.process.wait(300), 0)
         self.assertIn("new program", t.output())
 
     def test_launched_program_that_executes_another(self):
@@ -75,7 +75,7 @@ class Endings(Case):
                 t = self.target("handler_forks", 600000)
                 harness.tool("--pid", t.pid, "-q", "-d", 1, *words, status=0)
                 t.process.terminate()
-                self.assertEqual(t.process.wait(60), 0, t.output())
+                self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_no_duration_is_wrong_if_handlers_fork(self):
         """A child that goes on with its parent's hit has the same stack addresses: it would find and change its parent's calls."""
@@ -105,7 +105,7 @@ class Endings(Case):
                 r = self.finish(p, None)
                 self.assert_ok(r)
                 self.assert_hits(r, 1000)
-                self.assertEqual(t.process.wait(60), code)
+                self.assertEqual(t.process.wait(300), code)
 
     def test_death_by_signal(self):
         for how, sig in (("segv", signal.SIGSEGV), ("abort", signal.SIGABRT), ("kill", signal.SIGKILL)):
@@ -116,7 +116,7 @@ class Endings(Case):
                 r = self.finish(p, None)
                 self.assert_ok(r)
                 self.assert_hits(r, 1000)
-                self.assertEqual(t.process.wait(60), -sig)
+                self.assertEqual(t.process.wait(300), -sig)
 
     def test_closing_every_descriptor(self):
         t = self.target("closer")

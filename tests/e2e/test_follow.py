@@ -46,7 +46,7 @@ class Families(Case):
         self.assert_ok(r)
         self.assertEqual(lost(r), 0, str(r.summary))
         self.assertEqual(recorded(r), {pid: n for pid, n in called(t).items() if n}, str(r))
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def tearDown(self):
         left = {pid: holders(pid) for pid in getattr(self, "families", ())}
@@ -87,7 +87,7 @@ class Follow(Families):
         r = self.follow(t, *words, probe=())
         self.assert_ok(r)
         self.assertEqual(lost(r), 0, str(r.summary))
-        self.assertEqual(t.process.wait(60), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
         self.assertEqual(r.summary["recorded"], sum(row["hits"] for row in r.answers if row["final"]))
         return {row.get("key"): row for row in r.answers if row["final"]}
 
@@ -179,7 +179,7 @@ class Follow(Families):
         r = self.follow(t, "-t", "duration", probe=("--return", "spawn"))
         self.assert_ok(r)
         self.assertEqual((len(r.events), r.summary["lost"]["unpaired"], lost(r)), (forks, forks, forks), str(r.summary))
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
         t = self.family("inside", 5)
         r = self.follow(t, probe=("--return", "spawn"))
         self.assert_ok(r)
@@ -220,7 +220,7 @@ class Follow(Families):
         self.assertEqual({inner for _, inner in ids}, {1}, "as it knows itself")
         self.assertEqual(len(ids), 1)
         self.assertNotIn(1, {pid for pid, _ in ids}, "as we know it")
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_child_whose_first_thread_has_ended(self):
         t = self.family("headless", 2500)
@@ -228,7 +228,7 @@ class Follow(Families):
         self.assert_ok(r)
         self.assertEqual((len(r.events), lost(r)), (2501, 0), str(r.summary))
         self.assertEqual(len({e["tid"] for e in r.events}), 2)
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_child_that_executes_another_program_is_followed_until_then(self):
         t = self.family("execs", 200)
@@ -244,7 +244,7 @@ class Follow(Families):
         self.assertEqual(sum(counted.values()) + lost(r), 4500, "each hit is recorded or counted")
         self.assertEqual(r.summary["lost"]["total"], r.summary["lost"]["no_slot"])
         self.assertEqual(set(counted.values()), {3})
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_condition_that_reads_memory_and_backtrace(self):
         t = self.family("tree", 20)
@@ -329,7 +329,7 @@ class Follow(Families):
             time.sleep(delay)
             p.kill()
             p.wait()
-            self.assertEqual(t.process.wait(60), 0, t.output())
+            self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_parent_that_is_killed_does_not_matter_to_its_children(self):
         t = self.family("on")

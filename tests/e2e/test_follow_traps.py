@@ -201,7 +201,7 @@ class Traps(Families):
             self.await_output(p, 150 * n)
             p.kill()
             p.wait()
-            self.assertEqual(t.process.wait(60), 0, t.output())
+            self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_program_with_traps_and_faults_of_its_own(self):
         self.written("own.c", OWN_SIGNALS)

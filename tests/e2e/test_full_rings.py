@@ -135,7 +135,7 @@ class Block(harness.Case):
         self.assert_ok(r)
         self.assertGreater(r.summary["lost"]["forked"], 0)
         self.assertEqual(r.summary["lost"]["damaged"], 0)
-        self.assertEqual(t.process.wait(60), 0, t.output() + t.errors())
+        self.assertEqual(t.process.wait(300), 0, t.output() + t.errors())
         self.assertIn("RESULT OK", t.output())
 
     def test_DP_SECCOMP_under_a_filter_neither_is_possible(self):

@@ -236,7 +236,7 @@ class GdbSession(Case):
         killer = self.written("killer", "#!/bin/sh\ncase $1 in attach) grep State /proc/$3/status >&2; kill -9 $PPID;; esac\n")
         os.chmod(killer, 0o755)
         p = self.start_gdb("-batch", "-p", str(t.pid), "-x", SCRIPT, "-ex", f"set dynprobe program {killer}", "-ex", "dynprobe attach")
-        p.communicate(timeout=120)
+        p.communicate(timeout=300)
         self.assertEqual(p.returncode, -9)
         wait_until(lambda: t.state() in "RS", what="the process to continue")
         self.let_run(t)

@@ -202,7 +202,7 @@ class Process(GuestCase):
         for _ in range(10 if harness.FULL else 4):
             t = self.target("forkload", env=self.root.env())
             argv = [harness.DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--session", "s", "-d", "0.3"]
-            r = subprocess.run(argv, env=self.root.env(), capture_output=True, text=True, timeout=60)
+            r = subprocess.run(argv, env=self.root.env(), capture_output=True, text=True, timeout=300)
             self.assertEqual(r.returncode, 0, r.stderr)
             for _ in range(5):
                 self.lttng("stop", "s")
@@ -242,7 +242,7 @@ class Process(GuestCase):
             self.assertEqual(program(f"libraries {self.dir} {TLS_LIBRARIES}"), f"libraries {TLS_LIBRARIES}")
             self.assertEqual(program("hit 100"), "hit 100")
         dynprobe.send_signal(signal.SIGINT)
-        dynprobe.wait(60)
+        dynprobe.wait(300)
         with open(self.path("dynprobe.log")) as f:
             self.assertRegex(f.read(), r"not emitted 0\b")
         self.assertEqual(program.exit(), 0)

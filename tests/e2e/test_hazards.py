@@ -108,7 +108,7 @@ class Hazards(Case):
         t = self.target("spin", 0, 100)
         p = self.start_attached(t, "--function", "foo", "-t", "reg:rdi")
         gdb = subprocess.run(["gdb", "-nx", "-batch", "-p", str(t.pid), "-ex", "set breakpoint always-inserted on", "-ex", "break *foo",
-                              "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, text=True, timeout=60)
+                              "-ex", "shell sleep 0.3", "-ex", "detach"], capture_output=True, text=True, timeout=300)
         self.assertEqual(gdb.returncode, 0, gdb.stderr)
         self.assertIn("Breakpoint 1 at", gdb.stdout, gdb.stderr)
         self.assertIn(f"process {t.pid}", gdb.stdout, "it let the program go")

@@ -20,7 +20,7 @@ class InterruptPlanning(Case):
         tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=harness.environment())
         wait_until(lambda: int(harness.status(tool.pid, "SigBlk"), 16) >> (number - 1) & 1, what="the command to block the signal")
         tool.send_signal(number)
-        out, said = tool.communicate(timeout=60)
+        out, said = tool.communicate(timeout=300)
         self.assertEqual(tool.returncode, 128 + number, said)
         self.assertIn("DP-INTERRUPTED", said)
         self.assertEqual(out, "")

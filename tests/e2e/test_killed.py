@@ -90,13 +90,13 @@ class Killed(killing.Killing, Case):
         report = self.path("stops")
         argv = lambda at: [target_path("killat"), str(at), report, DYNPROBE, "--no-record", "-o", os.devnull, "--function", "foo", "--",
                            target_path("spin"), "200"]
-        subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         total = int(open(report).read().split()[0])
         ran, not_run = 0, 0
         for at in list(self.instants(total, SAMPLES))[::2]:
             with self.subTest(stop=at):
                 # reads to the end of the output: until no process can write there
-                text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60).stdout
+                text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=300).stdout
                 if text:
                     self.assertIn("RESULT OK", text)
                 ran, not_run = ran + bool(text), not_run + (not text)

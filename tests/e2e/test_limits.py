@@ -151,7 +151,7 @@ class Limits(Case):
             self.skipTest("this kernel has no vm.memfd_noexec")
         for value in "1", "2":
             p = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh", value, harness.DYNPROBE, harness.target_path("spin")],
-                               cwd=self.dir, timeout=60)
+                               cwd=self.dir, timeout=300)
             if p.returncode == 77:
                 self.skipTest("vm.memfd_noexec cannot be set here")
             with open(self.path("err"), encoding="utf-8") as err, open(self.path("events"), encoding="utf-8") as events:

@@ -198,12 +198,12 @@ class Files(ListCase):
             p.stdout.close()
             err = p.stderr.read().decode()
             p.stderr.close()
-            self.assertEqual(p.wait(60), 0)
+            self.assertEqual(p.wait(300), 0)
             self.assertNotIn("error", err)
 
     def test_a_full_disk_is_a_failure(self):
         with open("/dev/full", "w") as full:
-            p = subprocess.run([harness.DYNPROBE, "list", harness.target_path("spin")], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            p = subprocess.run([harness.DYNPROBE, "list", harness.target_path("spin")], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
         self.assertEqual(p.returncode, harness.OWN_FAILURE)
         self.assertIn("DP-OUTPUT", p.stderr)
 

@@ -28,7 +28,7 @@ class After(lttng_probe.WithDaemon):
         ends = [os.pipe() for _ in range(8)]
         fds = [fd for pair in ends for fd in pair]
         try:
-            p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, pass_fds=fds, cwd=self.path(""))
+            p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, pass_fds=fds, cwd=self.path(""))
         finally:
             for fd in fds:
                 os.close(fd)

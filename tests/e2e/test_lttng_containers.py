@@ -46,7 +46,7 @@ class LttngContainers(lttng_env.Case, Containers):
     def inside(self, t, *command, **kw):
         """Runs a command in the container's namespaces."""
         argv = ["env", "-i", "HOME=/tmp", "PATH=/usr/bin:/bin", "nsenter", "-t", str(t.pid), "-a", *command]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=60, **kw)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=300, **kw)
 
     @harness.unittest.skipUnless(all(map(os.path.exists, DAEMON)), "the session daemon is not installed")
     def test_daemon_inside(self):
@@ -62,7 +62,7 @@ class LttngContainers(lttng_env.Case, Containers):
         self.let_run(t)
         self.assertEqual(lttng("destroy").returncode, 0)
         p.send_signal(signal.SIGINT)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assertGreater(len(self.read(f"/proc/{t.pid}/root/tmp/mine", name="dynprobe:foo")), 0)
 
     def test_daemon_out_of_its_sight_is_named(self):

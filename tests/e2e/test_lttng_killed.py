@@ -158,7 +158,7 @@ class Hung(lttng_probe.Case):
         return self.gap(t), self.gap(control)
 
     def probe(self, t, *args, fails=False):
-        p = self.run_tool("attach", "--pid", t.pid, "--function", "foo", *args, timeout=120)
+        p = self.run_tool("attach", "--pid", t.pid, "--function", "foo", *args, timeout=300)
         self.assertEqual(bool(harness.changed_text(t.pid)), not fails, p.stderr)
 
     def frozen_in_between(self, daemon, delay):
@@ -167,7 +167,7 @@ class Hung(lttng_probe.Case):
             with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.root.popen()) as p:
                 time.sleep(delay)
                 daemon.freeze()
-                p.wait(120)
+                p.wait(300)
 
         return do
 

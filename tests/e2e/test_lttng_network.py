@@ -19,7 +19,7 @@ LINK, FAR_END = "dp-here", "dp-far"
 
 
 def ip(*words):
-    return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30)
+    return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=300)
 
 
 class Collector:
@@ -36,7 +36,7 @@ class Collector:
         for words in (["addr", "add", HERE + "/24", "dev", LINK], ["link", "set", LINK, "up"]):
             ip(*words)
         for words in (["addr", "add", COLLECTOR + "/24", "dev", FAR_END], ["link", "set", FAR_END, "up"], ["link", "set", "lo", "up"]):
-            subprocess.run([*self.inside(), "ip", *words], check=True, timeout=30)
+            subprocess.run([*self.inside(), "ip", *words], check=True, timeout=300)
 
     def inside(self):
         """The beginning of a command that runs there."""
@@ -64,7 +64,7 @@ class Network(lttng_probe.WithDaemon):
         return [d for d, _, files in os.walk(self.path("relay")) if "metadata" in files]
 
     def there(self, *command):
-        p = subprocess.run([*self.collector.inside(), *command], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([*self.collector.inside(), *command], capture_output=True, text=True, timeout=300)
         self.assertEqual(p.returncode, 0, p.stderr)
         return p.stdout
 
@@ -101,7 +101,7 @@ class Network(lttng_probe.WithDaemon):
             self.addCleanup(lambda: (reader.poll() is None and reader.kill(), reader.wait()))
             wait_until(lambda: self.lines(seen) > 200, 60, "events, live")
         self.assert_ok(r)
-        reader.wait(60)
+        reader.wait(300)
         self.assertEqual(reader.returncode, 0)
         with open(seen) as f:
             self.assert_contiguous([int(x, 16) if x.startswith("0x") else int(x) for x in re.findall(r"edi = (\w+)", f.read())])

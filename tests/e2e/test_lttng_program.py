@@ -39,14 +39,14 @@ class Program(lttng_probe.WithDaemon):
             return f.read()
 
     def starts(self, how, n, *args):
-        r = subprocess.run([target_path("starter"), how, str(n), self.started, *map(str, args)], capture_output=True, text=True, timeout=120,
+        r = subprocess.run([target_path("starter"), how, str(n), self.started, *map(str, args)], capture_output=True, text=True, timeout=300,
                            **self.user.popen())
         self.assertIn(f"STATUS 0 {n}", r.stdout, r.stderr)
         return called(r.stdout)
 
     def finish(self, p, status=0):
         p.send_signal(signal.SIGINT)
-        p.wait(60)
+        p.wait(300)
         if status is not None:
             self.assertEqual(p.returncode, status, self.said())
         return self.said()
@@ -132,7 +132,7 @@ class Starts(Program):
     def check_forks(self, **env):
         self.started = shutil.copy(target_path("family"), self.path("family"))
         p = self.watch("--set-url", "file://" + self.path("t"))
-        r = subprocess.run([self.started, "tree", "20", "now"], capture_output=True, text=True, timeout=60, env=self.user.env(**env), check=True)
+        r = subprocess.run([self.started, "tree", "20", "now"], capture_output=True, text=True, timeout=300, env=self.user.env(**env), check=True)
         calls = called(r.stdout)
         said = self.finish(p)
         events = self.recorded(self.path("t"))
@@ -158,7 +158,7 @@ class Starts(Program):
         wait_until(lambda: "are probed when" in self.said(), what="the first process")
         shutil.copy(target_path("spin-static"), self.path("new"))
         os.rename(self.path("new"), self.started)
-        wait_until(lambda: subprocess.run([self.started, "1", "0"], capture_output=True, timeout=60).returncode == 0 and "DP-" in self.said(), what="a refusal")
+        wait_until(lambda: subprocess.run([self.started, "1", "0"], capture_output=True, timeout=300).returncode == 0 and "DP-" in self.said(), what="a refusal")
         self.finish(p, EXIT_PARTIAL)
         self.assert_all(self.recorded(self.path("t")), calls)
 
@@ -175,7 +175,7 @@ class Ends(Program):
             wait_until(lambda: "are probed when" in self.said(), what="the first process")
             p.kill()
             p.wait()
-            self.assertIn("STATUS 0 10", t.communicate(timeout=60)[0])
+            self.assertIn("STATUS 0 10", t.communicate(timeout=300)[0])
 
     def test_daemon_that_hangs_holds_a_start_for_a_bounded_time(self):
         p = self.watch("--set-url", "file://" + self.path("t"))
@@ -191,7 +191,7 @@ class Ends(Program):
         p = self.watch("--set-url", "file://" + self.path("t"))
         self.daemon.freeze()
         self.assertEqual(list(self.starts("fork", 1, 3).values()), [3])
-        self.assertEqual(p.wait(60), harness.OWN_FAILURE, self.said())
+        self.assertEqual(p.wait(300), harness.OWN_FAILURE, self.said())
         self.assertIn("DP-LTTNG", self.said())
         self.daemon.thaw()
 

@@ -117,7 +117,7 @@ class Nginx(Programs):
     def fetch(self, url):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{url}", headers={"Accept-Encoding": "gzip"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, answer.headers.get("Content-Type"), answer.read()
         except urllib.error.HTTPError as e:
             return e.code, e.headers.get("Content-Type"), e.read()
@@ -157,7 +157,7 @@ class Nginx(Programs):
 
     def good_load(self, wrk, errors="Socket errors|Non-2xx"):
         wrk.send_signal(signal.SIGINT)
-        said = wrk.communicate(timeout=90)[0]
+        said = wrk.communicate(timeout=300)[0]
         self.assertRegex(said, r"[1-9]\d* requests in")
         self.assertNotRegex(said, errors, said)
 
@@ -167,7 +167,7 @@ class Nginx(Programs):
 
     def assert_quits(self):
         self.server.send_signal(signal.SIGQUIT)
-        self.assertEqual(self.server.wait(60), 0)
+        self.assertEqual(self.server.wait(300), 0)
         self.assertNotRegex(self.error_log(), r"\[(alert|crit|emerg)\]|exited on signal")
 
     def test_probes_come_and_go_under_load(self):
@@ -285,7 +285,7 @@ class Redis(Programs):
         digest = plain.cli("debug", "digest")
         self.assertNotEqual(digest, "0" * 40)
         probed.cli("shutdown", "nosave")
-        self.assertEqual(probed.process.wait(60), 0)
+        self.assertEqual(probed.process.wait(300), 0)
         again = start_redis(self, "probed")
         self.assertEqual(again.cli("debug", "digest"), digest)
 

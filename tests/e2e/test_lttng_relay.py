@@ -77,7 +77,7 @@ class Relay(lttng_probe.WithDaemon):
         self.end(t)
         self.lttng("stop", "now")
         self.lttng("destroy", "now")
-        reader.process.wait(60)
+        reader.process.wait(300)
         live = reader.events()
         first = self.calls([e for e in live if e.name == "dynprobe:foo" and "edi" in e.fields])
         self.assert_contiguous(first)

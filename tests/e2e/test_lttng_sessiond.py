@@ -219,7 +219,7 @@ class Hung(Daemons):
 
         def go():
             text = reader.read()
-            return p.wait(60), text[4096:]
+            return p.wait(300), text[4096:]
 
         return go
 

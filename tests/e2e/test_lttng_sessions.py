@@ -105,7 +105,7 @@ class SessionCase(lttng_env.Case):
         state = Answer(0, self.await_waiting(p)).state("start")
         self.let_run()
         self.go(p)
-        self.assertEqual(p.wait(60), 0, p.stdout.read())
+        self.assertEqual(p.wait(300), 0, p.stdout.read())
         return state, self.read(directory or state["where"])
 
 
@@ -122,7 +122,7 @@ class New(SessionCase):
         self.assertEqual({e.context["vpid"] for e in events}, {t.pid})
         self.assert_gapless(events)
         self.assertEqual(self.sessions(), {})
-        shown = subprocess.run(state["view"].split(), capture_output=True, text=True, timeout=60, env=self.root.env())
+        shown = subprocess.run(state["view"].split(), capture_output=True, text=True, timeout=300, env=self.root.env())
         self.assertEqual(shown.stdout.count("dynprobe:foo"), len(events), shown.stderr)
         self.assert_result_ok(t)
 
@@ -177,7 +177,7 @@ class New(SessionCase):
         self.let_run()
         self.assert_result_ok(t)
         self.go(p)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assert_gapless(self.read(state["where"]))
 
     def test_a_filter_and_a_wrong_one(self):
@@ -314,7 +314,7 @@ class Existing(SessionCase):
         self.let_run()
         for p in drivers:
             self.go(p)
-            self.assertEqual(p.wait(60), 0)
+            self.assertEqual(p.wait(300), 0)
         for name, event in (("one", "foo"), ("two", "foo"), ("three", "bar")):
             events = self.read(self.path(name))
             self.assertEqual({e.name for e in events}, {"dynprobe:" + event})
@@ -348,7 +348,7 @@ class Listed(SessionCase):
         self.go(p)
         with open(late, "w") as f:
             f.write("go\n")
-        self.assertIn("listed 1\n", p.communicate(timeout=60)[0])
+        self.assertIn("listed 1\n", p.communicate(timeout=300)[0])
 
     def test_a_program_in_a_pid_namespace_of_its_own(self):
         """LTTng lists it by its pid in its own namespace."""
@@ -409,7 +409,7 @@ class Ill(SessionCase):
         wait_until(lambda: harness.children(p.pid), 20, "the conversation")
         self.assertIsNone(p.poll())
         daemon.thaw()
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 0, out)
 
     def test_killed_in_between(self):
@@ -418,7 +418,7 @@ class Ill(SessionCase):
         self.await_waiting(p)
         daemon.kill()
         self.go(p)
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 1, out)
         self.assertIn("no LTTng session daemon is running any more", out)
 
@@ -430,7 +430,7 @@ class Ill(SessionCase):
         daemon.start()
         self.await_sessiond(daemon)
         self.go(p)
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 1, out)
         self.assertIn("'s'", out)
         self.assertIn("restarted", out)
@@ -442,7 +442,7 @@ class Ill(SessionCase):
         self.await_waiting(p)
         self.lttng("destroy", "s")
         self.go(p)
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 1, out)
         self.assertIn("'s'", out)
 
@@ -516,7 +516,7 @@ class Users(SessionCase):
         self.assertEqual(list(self.sessions()), [state["session"]], "it is with root's daemon")
         self.let_run()
         self.go(p)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assert_gapless(self.read(state["where"]))
         self.assertTrue(state["where"].startswith(user.home), state)
         self.assertEqual(os.stat(state["where"]).st_uid, user.entry.pw_uid)
@@ -529,7 +529,7 @@ class Users(SessionCase):
         state = Answer(0, self.await_waiting(p)).state("start")
         self.let_run()
         self.go(p)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assert_gapless(self.read(state["where"]))
 
     def test_a_users_own_daemon_beside_root_s(self):
@@ -674,7 +674,7 @@ class Network(SessionCase):
         self.addCleanup(reader.stop)
         wait_until(lambda: len(reader.events("dynprobe:foo")) > 20, 60, "events to come live")
         self.go(p)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assert_gapless(reader.events())
 
     def test_live_without_a_url_is_on_this_machine(self):
@@ -702,7 +702,7 @@ class Network(SessionCase):
         relay.freeze()
         self.refused("--timeout", SHORT, "--session", "s", "--set-url", "net://127.0.0.1", "open", says=["waits for a relay daemon"], seconds=PATIENCE)
         relay.thaw()
-        wait_until(lambda: self.lttng("list", check=False, timeout=60).returncode == 0, 60, "the session daemon to answer again")
+        wait_until(lambda: self.lttng("list", check=False, timeout=300).returncode == 0, 60, "the session daemon to answer again")
         self.assertTrue(daemon.alive())
 
 

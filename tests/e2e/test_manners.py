@@ -69,7 +69,7 @@ class Typed(Case):
         self.assertIn("no process is named 'zqxservre'; did you mean zqxserver?", self.refused("--pid", "zqxservre", "--function", "main", tag="DP-NO-PROCESS"))
 
     def test_its_own_pid(self):
-        p = subprocess.run(["sh", "-c", 'exec "$0" --pid $$ --function main', harness.DYNPROBE], capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["sh", "-c", 'exec "$0" --pid $$ --function main', harness.DYNPROBE], capture_output=True, text=True, timeout=300)
         self.assertEqual(p.returncode, harness.OWN_FAILURE)
         self.assertIn("is this dynprobe itself", p.stderr)
 

@@ -29,7 +29,7 @@ class Manual(Case):
     @needs("scdoc")
     def test_they_can_be_formatted(self):
         for name in PAGES:
-            p = subprocess.run(["scdoc"], input=self.source(name), capture_output=True, text=True, timeout=30)
+            p = subprocess.run(["scdoc"], input=self.source(name), capture_output=True, text=True, timeout=300)
             self.assertEqual((p.returncode, p.stderr), (0, ""), name)
             self.assertIn(".SH NAME", p.stdout)
 
@@ -47,9 +47,9 @@ class Manual(Case):
             blocks = self.blocks_of(source)
             self.assertGreater(len(blocks), 1, name)
             self.assertEqual(re.findall(r"^\t(?:dynprobe|lttng) .*\+\+$", source, re.M), [], name)
-            page = self.written(f"{name}.{PAGES[name]}", subprocess.run(["scdoc"], input=source, capture_output=True, text=True, timeout=30).stdout)
+            page = self.written(f"{name}.{PAGES[name]}", subprocess.run(["scdoc"], input=source, capture_output=True, text=True, timeout=300).stdout)
             env = dict(harness.environment(), MANWIDTH="80", LC_ALL="C.UTF-8")
-            shown = subprocess.run(f"man -l '{page}' | col -bx", shell=True, capture_output=True, text=True, timeout=60, env=env).stdout.splitlines()
+            shown = subprocess.run(f"man -l '{page}' | col -bx", shell=True, capture_output=True, text=True, timeout=300, env=env).stdout.splitlines()
             for block in blocks:
                 wanted = [line and " " * 11 + line for line in block]
                 with self.subTest(page=name, block=block[0]):

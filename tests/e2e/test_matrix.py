@@ -65,7 +65,7 @@ class Matrix(lttng_probe.WithDaemon):
                 self.await_armed(p, pid)
                 self.await_answers(server)
                 p.send_signal(signal.SIGKILL if end == "killed" else signal.SIGINT)
-            status = p.wait(90)
+            status = p.wait(300)
             err.seek(0)
             said = err.read().decode(errors="replace")
         if end == "killed" and status < 0:
@@ -82,7 +82,7 @@ class Matrix(lttng_probe.WithDaemon):
         size_kib = int(harness.status(pid, "VmSize").split()[0])
         for argv in (["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt 1"], ["gcore", "-o", self.path("core"), str(pid)]):
             if harness.have(argv[0]) and (argv[0] == "gdb" or size_kib < 1 << 24):  # a browser reserves a tebibyte of addresses
-                subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, cwd=self.dir)
+                subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, cwd=self.dir)
                 self.assertEqual(harness.status(pid, "TracerPid"), "0")
 
     def all_ways(self, server):

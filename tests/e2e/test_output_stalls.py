@@ -56,7 +56,7 @@ class OutputStalls(Case):
         p = self.begin("-f", "json")
         self.answered(p, signal.SIGTERM)
         lines = self.read_all().splitlines()
-        said = p.communicate(timeout=60)[1]
+        said = p.communicate(timeout=300)[1]
         self.assertEqual(p.returncode, 0, said)
         self.assertIn('"type":"summary"', lines[-1])
         events = sum('"type":"event"' in line for line in lines)
@@ -67,7 +67,7 @@ class OutputStalls(Case):
         p = self.begin()
         self.answered(p, signal.SIGINT)
         p.send_signal(signal.SIGINT)
-        said = p.communicate(timeout=60)[1]
+        said = p.communicate(timeout=300)[1]
         self.assertEqual(p.returncode, 0, said)
         self.assertRegex(said, r"a second signal came before all events were shown: \d+ hits and [1-9]\d* bytes of text were dropped\n")
         self.assert_clean(self.t.pid, self.before)
@@ -77,14 +77,14 @@ class OutputStalls(Case):
         p = self.begin("-d", 2)
         self.answered(p, None)
         self.assertIn(" foo: ", self.read_all())
-        said = p.communicate(timeout=60)[1]
+        said = p.communicate(timeout=300)[1]
         self.assertRegex(said, "ended by  duration")
 
     def test_a_terminal_that_was_stopped(self):
         p = self.begin(terminal=True)
         self.answered(p, signal.SIGINT)
         p.send_signal(signal.SIGINT)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         self.assert_clean(self.t.pid, self.before)
 
 

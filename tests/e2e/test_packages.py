@@ -34,7 +34,7 @@ CONTENTS = {
 
 
 def run(*words, **kw):
-    p = subprocess.run(words, capture_output=True, text=True, timeout=120, **kw)
+    p = subprocess.run(words, capture_output=True, text=True, timeout=300, **kw)
     if p.returncode:
         raise AssertionError(f"{words}: {p.returncode}\n{p.stdout}\n{p.stderr}")
     return p.stdout

@@ -406,7 +406,7 @@ __attribute__((constructor)) static void construct(void) { plugin_constructed = 
         t = self.loads("once")
         for other in (["--sink", "lttng"], ["--dry-run"], ["--tactic", "jump,trap"]):
             argv = [harness.DYNPROBE, "--pid", str(t.pid), "--pending", "--function", "late.so!plugin_work", *other]
-            p = harness.subprocess.run(argv, capture_output=True, text=True, timeout=60)
+            p = harness.subprocess.run(argv, capture_output=True, text=True, timeout=300)
             self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
             self.assertIn("exclude each other", p.stderr)
 

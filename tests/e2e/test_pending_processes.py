@@ -28,7 +28,7 @@ class Later(Case):
         self.loads = shutil.copy(target_path("loads"), self.path("loads"))
 
     def run_all(self, *argv):
-        r = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=120, env=environment())
+        r = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=300, env=environment())
         return r.stdout + r.stderr
 
     def assert_each(self, r, n):

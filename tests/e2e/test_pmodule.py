@@ -14,7 +14,7 @@ EXAMPLES = sorted(glob.glob(os.path.join(harness.ROOT, "pmodules", "examples", "
 
 
 def run(*words, **kw):
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, **kw)
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, **kw)
 
 
 def lines(text, module):

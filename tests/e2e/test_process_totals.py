@@ -196,7 +196,7 @@ class Killed(Totals):
             wait_until(lambda: len(set(re.findall(r'"key":(\d+)', self.said(p)))) >= n or t.process.poll() is not None, what="rows")  # noqa: B023
             p.kill()
             p.wait()
-            self.assertEqual(t.process.wait(60), 0)
+            self.assertEqual(t.process.wait(300), 0)
             self.assertIn("STATUS 0 20", t.output())
             self.assertEqual(len(called(t.output())), 20)
 
@@ -252,7 +252,7 @@ class Follow(Totals):
         t = self.target("execer", 0, self.started, 5)
         p = self.start_attached(t, "--follow", "--function", "foo", "--count", "--by", "exe")
         os.kill(t.pid, signal.SIGUSR1)
-        self.assertEqual(t.process.wait(60), 0)
+        self.assertEqual(t.process.wait(300), 0)
         r = self.finish(p, None)
         self.assert_ok(r)
         rows = self.hits(r)

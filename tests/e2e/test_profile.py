@@ -269,7 +269,7 @@ class Refused(Case):
             self.skipTest("kernel.perf_event_paranoid allows events of the kernel")
         words = [harness.DYNPROBE, "--profile", "off-cpu", "--no-record", "--", "/bin/true"]
         p = subprocess.run([sys.executable, "-c", f"import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv({words[0]!r}, {words!r})"],
-                           capture_output=True, text=True, timeout=60, cwd="/")
+                           capture_output=True, text=True, timeout=300, cwd="/")
         self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
         self.assertRegex(p.stderr, r"perf_event_paranoid=1;(.|\n)*DP-PERF")
 
@@ -288,7 +288,7 @@ class Refused(Case):
         t = self.target("spin")
         os.chmod(self.dir, 0o755)
         script = f"import os; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv({harness.DYNPROBE!r}, [{harness.DYNPROBE!r}, '--profile', '10', '--no-record', '--pid', '{t.pid}'])"
-        p = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd="/")
+        p = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, cwd="/")
         self.assertEqual(p.returncode, harness.OWN_FAILURE, p.stderr)
         self.assertIn("DP-PERF", p.stderr)
         if os.path.exists(level):

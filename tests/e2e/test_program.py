@@ -34,7 +34,7 @@ class Program(Case):
         return p
 
     def run_all(self, *argv):
-        r = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=120, env=environment())
+        r = subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=300, env=environment())
         return r.stdout + r.stderr
 
     def starts(self, how, n, *command):
@@ -250,7 +250,7 @@ class Killed(Program):
                 wait_until(lambda: self.said(p).count('"event"') >= 3 * i or t.process.poll() is not None, what="starts")  # noqa: B023
             p.kill()
             p.wait()
-            self.assertEqual(t.process.wait(60), 0)
+            self.assertEqual(t.process.wait(300), 0)
             self.assertEqual(re.findall(r"STATUS (\d+) (\d+)", t.output()), [("0", "30")], t.output())
 
 

@@ -46,7 +46,7 @@ class Progress(Case):
 
         reader = threading.Thread(target=read)
         reader.start()
-        self.assertEqual(p.wait(120), 0)
+        self.assertEqual(p.wait(300), 0)
         reader.join()
         os.close(terminal)
         self.assert_clean(t.pid)

@@ -129,7 +129,7 @@ class Readable(Case):
     def test_a_recorded_trace_reads_the_same(self):
         live = self.text("--function", "K::f", "--return", "work", "-t", "duration", "-t", "backtrace", record=self.path("trace"))
         self.assertIn("calls.cc:18", live)
-        p = subprocess.run([harness.DYNPROBE, "view", self.path("trace")], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([harness.DYNPROBE, "view", self.path("trace")], capture_output=True, text=True, timeout=300)
         self.assertEqual(re.sub(r"(?m)^\d\d:\d\d:\d\d\.\d{9} ", "", p.stdout), live)
 
     def test_the_program_has_the_name_of_the_link_that_started_it(self):

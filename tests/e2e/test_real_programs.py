@@ -152,7 +152,7 @@ class Redis(Case):
         model = {f"key:{i}": f"value-{i * 7919 % 10007}" for i in range(3000)}
         self.cli(stdin="".join(f"set {k} {v}\n" for k, v in model.items()))
         self.assertEqual(dict(zip(model, self.cli(stdin="".join(f"get {k}\n" for k in model)).splitlines())), model)
-        r = self.finish(p, timeout=60)
+        r = self.finish(p, timeout=300)
         self.assertIn(r.status, (0, 121), str(r)[-3000:])
         self.assertGreaterEqual(len([x for x in r.summary["probes"] if x.get("tactic")]), 20, str(r)[-3000:])
         self.assertEqual(dict(zip(model, self.cli(stdin="".join(f"get {k}\n" for k in model)).splitlines())), model)

@@ -60,7 +60,7 @@ class Record(Case):
     @needs("lttng")
     def test_lttng_view(self):
         _, r, trace = self.recorded("reg:rdi")
-        p = subprocess.run(["lttng", "view", "-t", trace], capture_output=True, text=True, timeout=60)
+        p = subprocess.run(["lttng", "view", "-t", trace], capture_output=True, text=True, timeout=300)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(p.stdout.count("dynprobe:foo:"), len(r.events), p.stdout[:500])
 

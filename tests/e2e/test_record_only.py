@@ -145,7 +145,7 @@ class RecordOnlyChildren(Families):
         self.assertEqual(r.summary["lost"]["total"], 0, str(r.summary))
         pids = collections.Counter(int(re.search(r"vpid = (\d+)", line)[1]) for line in babeltrace(self.path("trace")))
         self.assertEqual(dict(pids), {pid: n for pid, n in called(t).items() if n})
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
 
 if __name__ == "__main__":

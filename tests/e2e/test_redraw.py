@@ -44,7 +44,7 @@ class Redraw(Case):
             harness.wait_until(lambda: b"\x1b[2J" in data, what="a drawing of the new size")
         os.close(tool)
         p.send_signal(signal.SIGINT)
-        self.assertEqual(p.wait(60), 0)
+        self.assertEqual(p.wait(300), 0)
         reader.join()
         os.close(terminal)
         self.assert_clean(t.pid)

@@ -233,7 +233,7 @@ class Report(harness.Case):
     def test_default_name_and_standard_output(self):
         t = self.target("crowd", 1, 1, 1)
         shot = self.path("a.dps")
-        subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot], capture_output=True, check=True, timeout=60)
+        subprocess.run([harness.DYNPROBE, "snapshot", str(t.pid), "-o", shot], capture_output=True, check=True, timeout=300)
         self.report(shot)
         self.assertTrue(os.path.exists(self.path("a.html")))
         self.assertIn("<!DOCTYPE html>", self.report(shot, "-o", "-").stdout)
@@ -247,7 +247,7 @@ class Report(harness.Case):
         reader = self.spawn("cat", pipe, stdout=subprocess.PIPE, text=True)
         self.report(shot, "-o", pipe)
         self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
-        self.assertIn("<!DOCTYPE html>", reader.communicate(timeout=60)[0])
+        self.assertIn("<!DOCTYPE html>", reader.communicate(timeout=300)[0])
         open(page, "w").close()
         os.symlink("page.html", link)
         self.report(shot, "-o", link)

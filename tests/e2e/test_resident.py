@@ -30,7 +30,7 @@ class Standing(Case):
     def environment(self):
         return harness.environment(HOME=self.dir, LTTNG_HOME=self.dir)
 
-    def tool(self, *args, status=0, timeout=60):
+    def tool(self, *args, status=0, timeout=300):
         return harness.tool(*args, status=status, prefix=self.prefix, binary=self.tool_path, timeout=timeout, env=self.environment())
 
     def start_tool(self, *args, **popen):
@@ -448,12 +448,12 @@ class AsRoot(Verbs, Standing):
         before = State(t.pid)
         private = harness.private_text_kib(t.pid)
         registers = [word for name in harness.REGISTERS for word in ("-t", f"reg:{name}")]
-        p = self.leave(t, "--function", "*", *registers, "-t", "backtrace:16", "-t", "regs", status=harness.OWN_FAILURE, timeout=120)
+        p = self.leave(t, "--function", "*", *registers, "-t", "backtrace:16", "-t", "regs", status=harness.OWN_FAILURE, timeout=300)
         self.assertIn("too many", p.stderr)
         self.assertEqual((State(t.pid).differences(before), harness.private_text_kib(t.pid)), ({}, private))
-        self.leave(t, "--function", "*", timeout=120)
+        self.leave(t, "--function", "*", timeout=300)
         self.assertGreater(len(self.probes(t)), 2000)
-        self.tool("detach", "--pid", t.pid, timeout=120)
+        self.tool("detach", "--pid", t.pid, timeout=300)
         self.end(t, before)
 
 

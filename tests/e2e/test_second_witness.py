@@ -26,7 +26,7 @@ class SecondWitness(Case):
     def gdb(self, program, functions, every, random):
         """{place: {variable: value}} at the first hits, by gdb."""
         env = dict(os.environ, FUNCTIONS=functions, EVERY=str(every), DEBUGINFOD_URLS="", RANDOM=random, ARGS="3")
-        done = subprocess.run(["gdb", "-batch", "-nx", "-x", os.path.join(HERE, "gdb_values.py"), program], capture_output=True, text=True, timeout=120, env=env)
+        done = subprocess.run(["gdb", "-batch", "-nx", "-x", os.path.join(HERE, "gdb_values.py"), program], capture_output=True, text=True, timeout=300, env=env)
         lines = [json.loads(x[7:]) for x in done.stdout.splitlines() if x.startswith("VALUES ")]
         self.assertTrue(lines, done.stdout[-2000:] + done.stderr[-2000:])
         self.address = {x["site"]: x["address"] for x in lines}

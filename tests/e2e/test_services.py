@@ -96,7 +96,7 @@ class Redis(servers.Redis):
         if not said.startswith(b"+"):
             raise ValueError(said)
         wait_until(lambda: self.info("rdb_bgsave_in_progress") == b"0", what="a save")
-        done = subprocess.run(["redis-check-rdb", self.path("dump.rdb")], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["redis-check-rdb", self.path("dump.rdb")], capture_output=True, text=True, timeout=300)
         if done.returncode or f"{self.keys} keys read" not in done.stdout:
             raise ValueError(done.stdout)
 
@@ -115,7 +115,7 @@ class Postgres(servers.Postgres):
     per_answer = 1
 
     def ask(self, n):
-        done = subprocess.run([*self.client_words(), "-c", f"select {n} * 2"], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*self.client_words(), "-c", f"select {n} * 2"], capture_output=True, text=True, timeout=300)
         if done.stdout.strip() != str(2 * n):
             raise ValueError(done.stdout + done.stderr)
 
@@ -308,7 +308,7 @@ class Services(Case):
 
     def test_shell_pipelines(self):
         script = 'for i in $(seq 100); do echo "line $i" | tr a-z A-Z | (read a b; echo "$b $a"); done | sort -n | md5sum'
-        want = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+        want = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
         got = tool("--no-record", "-q", "--follow", "--function", "execute_command_internal", "--", "bash", "-c", script, status=0)
         self.assertEqual(got.stdout, want.stdout)
         self.assertRegex(got.stderr, r"lost 0")

@@ -220,7 +220,7 @@ class Show(harness.Case):
 
     def test_a_reader_that_has_enough(self):
         p = subprocess.run(f"'{harness.DYNPROBE}' show -v --all '{GOLDEN}' | head -n 1; echo ${{PIPESTATUS[0]}}", shell=True,
-                           executable="/bin/bash", capture_output=True, text=True, timeout=60)
+                           executable="/bin/bash", capture_output=True, text=True, timeout=300)
         self.assertEqual(p.stdout.splitlines()[1:], ["0"])
         self.assertEqual(p.stderr, "")
 

@@ -38,7 +38,7 @@ def descriptors(pid):
 
 
 class SinkCase(lttng_env.Case):
-    def drive(self, *args, timeout=120, **popen):
+    def drive(self, *args, timeout=300, **popen):
         return subprocess.run([DRIVER, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, **popen)
 
     def load(self, pid, *args):
@@ -78,7 +78,7 @@ class Program(SinkCase):
         self.good_end(target)
 
     def test_launched_command(self):
-        run = self.drive("launch", harness.target_path("spin"), "1", timeout=60)
+        run = self.drive("launch", harness.target_path("spin"), "1", timeout=300)
         self.assertEqual(run.returncode, 0, run.stderr)
         said = json.loads(next(line for line in run.stdout.splitlines() if line.startswith("{")))
         self.assertEqual((said["fresh"], said["primed"], said["unprimed"]), (True, 1, 0))
@@ -109,7 +109,7 @@ class Program(SinkCase):
                 os.kill(target.pid, signal.SIGSTOP)
                 time.sleep(0.05)  # the loading thread gets the stop
                 os.kill(target.pid, signal.SIGCONT)
-                driver.wait(60)
+                driver.wait(300)
         self.load(target.pid)
         self.good_end(target)
 

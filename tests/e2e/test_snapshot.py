@@ -14,7 +14,7 @@ MODES = ("stop", "quick", "fork")
 
 
 class Snapshot(Case):
-    def take(self, *args, timeout=120, **popen):
+    def take(self, *args, timeout=300, **popen):
         """Runs dynprobe snapshot; .path is the file that it names."""
         self.count += 1
         place = () if "-o" in args else ("-o", self.path(f"snapshot-{self.count}.dps"))

@@ -45,7 +45,7 @@ class Snapshots(Case):
     # -- --program
 
     def starts(self, n, *words):
-        p = subprocess.run([target_path("starter"), "fork", str(n), target_path("started"), *map(str, words)], capture_output=True, text=True, timeout=120)
+        p = subprocess.run([target_path("starter"), "fork", str(n), target_path("started"), *map(str, words)], capture_output=True, text=True, timeout=300)
         self.assertIn(f"STATUS 0 {n}", p.stdout)
         return {int(pid): int(k) for pid, k in re.findall(r"CALLED (\d+) (\d+)", p.stdout)}
 
@@ -123,7 +123,7 @@ class Snapshots(Case):
             self.assertNotEqual(shot["pid"], t.pid)
             self.assertEqual(shot["inner_pid"], 1)
             self.assertTrue(shot["threads"][0]["is_fault"])
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_fork_child_that_enters_a_seccomp_filter_ends_the_waiting_of_children_and_that_is_said(self):
         t = self.family("filtered", 1000)
@@ -133,7 +133,7 @@ class Snapshots(Case):
         self.assertEqual(len(notes), 1, str(r))
         self.assertRegex(notes[0], rf"process \d+, a fork child of {t.pid}, is now under a seccomp filter: hits of fork children do not wait")
         self.assertFalse(shot_of(r.events[-1]))
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     @needs_root
     def test_fork_child_that_may_not_be_read_does_not_wait_and_takes_nothing_from_the_others(self):
@@ -144,13 +144,13 @@ class Snapshots(Case):
                        "--no-record", "-f", "json", "-o", out, stderr=subprocess.PIPE, text=True, cwd=self.dir)
         wait_until(lambda: p.poll() is not None or harness.armed(t.pid), what="probes")
         os.kill(t.pid, signal.SIGUSR1)
-        _, err = p.communicate(timeout=120)
+        _, err = p.communicate(timeout=300)
         self.assertEqual(p.returncode, 0, err)
         r = harness.Result(p.returncode, "", err, out)
         self.assertEqual(dict(self.assert_files(r, 4)), {t.pid: 4})
         self.assertEqual(len({e["pid"] for e in r.events}), 2)
         self.assertEqual(r.summary["snapshots"]["in_vain"], 0, "the child's threads went on at once")
-        self.assertEqual(t.process.wait(30), 0, t.output())
+        self.assertEqual(t.process.wait(300), 0, t.output())
 
     def test_killed_fork_child_gives_its_place_to_the_others(self):
         t = self.family("on")

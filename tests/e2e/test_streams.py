@@ -27,7 +27,7 @@ class Streams(Case):
         line = p.stdout.readline()
         p.stdout.close()
         said = p.stderr.read()
-        self.assertEqual(p.wait(60), 0, said)
+        self.assertEqual(p.wait(300), 0, said)
         self.assertNotIn("DP-", said)
         self.assertEqual(before.differences(harness.State(t.pid)), {})
         return line, said
@@ -56,7 +56,7 @@ class Streams(Case):
 
     def test_a_started_command_has_standard_output_for_itself(self):
         words = [target_path("tally"), "threads", "1000"]
-        alone = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        alone = subprocess.run(words, capture_output=True, text=True, timeout=300)
         for form, event in (("text", EVENT), ("json", '^{"type":"event"')):
             p = tool("--no-record", "-f", form, "--function", "foo", "-n", 5, "--", *words, status=0)
             self.assertEqual(len(p.stdout.splitlines()), len(alone.stdout.splitlines()), p.stdout)
@@ -89,7 +89,7 @@ class Streams(Case):
     def test_a_shell_pipe_to_head(self):
         t = self.spin()
         p = subprocess.run(f"{DYNPROBE} --no-record --pid {t.pid} --function foo | head -1; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
-                           capture_output=True, text=True, timeout=60, env=environment())
+                           capture_output=True, text=True, timeout=300, env=environment())
         self.assertRegex(p.stdout, rf"\A{EVENT}.*\n0\n\Z")
         self.assertIn("closed output", p.stderr)
         self.assert_clean(t.pid)
@@ -113,7 +113,7 @@ class Streams(Case):
     def test_a_table_is_a_result(self):
         t = self.spin()
         p = subprocess.run([DYNPROBE, "--pid", str(t.pid), "--function", "foo", "--count", "-d", "0.3"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                           timeout=60, env=environment())
+                           timeout=300, env=environment())
         self.assertRegex(p.stdout, r"(?m)^ +\d+ foo\b")
         self.assertNotIn("ended by", p.stdout)
 

@@ -121,7 +121,7 @@ class Hazards(Case):
 class Strace(Case):
     def strace(self, calls, *command):
         with tempfile.NamedTemporaryFile() as out:
-            subprocess.run(["strace", "-f", "-y", "-e", "trace=" + calls, "-o", out.name, *command], check=True, stdout=subprocess.DEVNULL, timeout=60)
+            subprocess.run(["strace", "-f", "-y", "-e", "trace=" + calls, "-o", out.name, *command], check=True, stdout=subprocess.DEVNULL, timeout=300)
             return open(out.name, errors="replace").read()
 
     def test_python_opens_what_strace_says(self):

@@ -56,11 +56,11 @@ class Lines(Case):
         """From the line on that begins with `first`: before it, the loader works."""
         env = {**harness.environment(), "LC_ALL": "C", "LANGUAGE": "C"}
         said = subprocess.run(["strace", "-o", self.path("strace"), *command], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         theirs = common(text_of(self.path("strace")).splitlines())
         out = self.path("ours")
         with open(os.devnull, "r+") as nowhere:
-            p = subprocess.run([harness.DYNPROBE, "--no-record", "-o", out, "--syscall", "*", "--", *command], env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=120, check=False)
+            p = subprocess.run([harness.DYNPROBE, "--no-record", "-o", out, "--syscall", "*", "--", *command], env=env, stdin=nowhere, stdout=nowhere, stderr=nowhere, timeout=300, check=False)
         self.assertEqual(p.returncode, said.returncode)
         ours = common(texts(parsed(text_of(out))))
         begin = lambda lines: next(i for i, line in enumerate(lines) if line.startswith(first))

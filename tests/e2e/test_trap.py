@@ -85,7 +85,7 @@ class Trap(Case):
         t = self.target("forkload")
         before = status(t.pid, "SigCgt")
         argv = [harness.DYNPROBE, "attach", "--pid", str(t.pid), "--tactic", "trap", "--function", "foo", "--sink", "ring"]
-        p = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        p = subprocess.run(argv, capture_output=True, text=True, timeout=300)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertTrue(int(status(t.pid, "SigCgt"), 16) & TRAP)
         second = self.attach_traps(t, "--function", "main", "-d", "0.1")
@@ -183,7 +183,7 @@ print("RESULT", "OK" if ok else "BAD")
 """
         t = self.target(shutil.which("python3"), "-c", script, "8")
         self.traps_in(t.pid, ["malloc", "free", "pthread_sigmask", "pthread_create"])
-        self.assertEqual(t.process.wait(60), 0, t.errors())
+        self.assertEqual(t.process.wait(300), 0, t.errors())
         self.assertIn("RESULT OK", t.output())
 
     @needs("redis-server")

@@ -161,7 +161,7 @@ class Shown(WithProgram):
     def test_a_reader_that_leaves_is_no_error(self):
         self.record("t", "--function", "work", "-t", "i", calls=20000, threads=1)
         p = subprocess.run(f"{harness.DYNPROBE} view {self.path('t')} | head -n 2; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
-                           capture_output=True, text=True, timeout=60)  # fmt: skip
+                           capture_output=True, text=True, timeout=300)  # fmt: skip
         self.assertEqual(len(p.stdout.splitlines()), 3)
         self.assertEqual(p.stdout.splitlines()[-1], "0")
         self.assertEqual(p.stderr, "")
@@ -356,7 +356,7 @@ class Damaged(WithProgram):
         for name in "t/dynprobe/names", "t/events_1", "t/dynprobe/classes.json":
             os.unlink(self.path(name))
             os.mkfifo(self.path(name))
-            p = self.view("t", status=None, timeout=60)
+            p = self.view("t", status=None, timeout=300)
             self.assertIn(p.returncode, (0, harness.OWN_FAILURE), p.stderr)
         self.assertIn("[DP-BAD-TRACE]", p.stderr)
 
