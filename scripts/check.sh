@@ -39,8 +39,8 @@ jobs=$(sh scripts/test-jobs.sh)
 
 step "ASan and UBSan: unit tests, and some end-to-end tests, $jobs at once"
 sh scripts/build-quietly.sh asan
-ctest --preset asan --timeout 300 -j "$jobs"
+ctest --preset asan --timeout 900 -j "$jobs"
 
 step "gcc: all tests, $jobs at once"
-sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=600
-ctest --preset release --timeout 600 -j "$jobs"
+sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=1500
+ctest --preset release --timeout 1500 -j "$jobs"

@@ -140,7 +140,7 @@ class Target:
     def patched(self):
         return bool(changed_text(self.pid))
 
-    def stop(self, sig=signal.SIGTERM, seconds=60):
+    def stop(self, sig=signal.SIGTERM, seconds=300):
         """Ends it and returns its exit status (negative: killed by a signal)."""
         if self.alive():
             self.process.send_signal(sig)
