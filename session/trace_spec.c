@@ -4,6 +4,8 @@
 #include "probes/expr/scope/scope.h"
 #include "probes/expr/syntax/printf_form.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +58,9 @@ bool dp_trace_found(const struct dp_trace_spec *trace, pid_t pid)
 
 bool dp_trace_found_ended(const struct dp_trace_spec *trace, pid_t pid, const struct dp_error *err)
 {
-	return dp_trace_found(trace, pid) &&
-	       (err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_GONE);
+	const bool ended = err->tag == DP_TAG_NO_PROCESS || err->tag == DP_TAG_ZOMBIE || err->tag == DP_TAG_GONE;
+	const bool gone = err->tag == DP_TAG_ZOMBIE || (kill(pid, 0) && errno == ESRCH);
+	return ended && (dp_trace_found(trace, pid) || (dp_trace_awaits(trace) && gone));
 }
 
 struct dp_error *dp_typed_apply(const struct dp_typed *typed, struct dp_probe *p)

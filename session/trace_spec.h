@@ -132,7 +132,10 @@ struct dp_trace_spec {
 
 /* Whether a search found the process, and the user did not name it by its number. */
 bool dp_trace_found(const struct dp_trace_spec *trace, pid_t pid);
-/* Whether `err` only says that a process which a search had found has ended since: nothing is wrong then. */
+/*
+ * Whether `err` only says that a process which a search had found has ended since: nothing is wrong then. With --program and --all
+ * every process that is there when the run begins was found.
+ */
 bool dp_trace_found_ended(const struct dp_trace_spec *trace, pid_t pid, const struct dp_error *err);
 /* Do processes to come get the probes? Then a run outlives its processes, and what is wrong with one of them never ends it. */
 static inline bool dp_trace_awaits(const struct dp_trace_spec *trace)

@@ -23,7 +23,7 @@ struct dp_error *dp_run_add_session(struct dp_run *run, struct dp_session *s)
 /* Goes on without the process, unless it is the only one or a signal came. Consumes the error. */
 static struct dp_error *leave_out(struct dp_run *run, pid_t pid, struct dp_error *err)
 {
-	if (run->trace->npids > 1 && dp_trace_found_ended(run->trace, pid, err)) {
+	if ((run->trace->npids > 1 || dp_trace_awaits(run->trace)) && dp_trace_found_ended(run->trace, pid, err)) {
 		dp_trace_log(run->trace, DP_LOG_INFO, "process %d has ended since it was found", pid);
 		dp_error_destroy(err);
 		return NULL;

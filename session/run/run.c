@@ -169,13 +169,16 @@ static bool may_be_ending(const struct dp_error *err)
 	       err->tag == DP_TAG_NO_THREAD || err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_SYS;
 }
 
+static bool is_ending(const struct dp_session *s, const struct dp_error *err)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	return err->tag != DP_TAG_INTERRUPTED && poll(&end, 1, may_be_ending(err) ? ENDING_MS : 0) > 0;
+}
+
 /* Drops the error if the process is ending: its probes end with it. */
 static struct dp_error *forgive_end(struct dp_session *s, struct dp_error *err)
 {
-	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
-	if (!err || err->tag == DP_TAG_INTERRUPTED)
-		return err;
-	return poll(&end, 1, may_be_ending(err) ? ENDING_MS : 0) > 0 ? dp_error_destroy(err) : err;
+	return err && is_ending(s, err) ? dp_error_destroy(err) : err;
 }
 
 /* A process with probes may end before all are installed: then its events are shown, without an error. */
@@ -206,9 +209,12 @@ static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, st
 		dp_error_destroy(stays);
 		return why;
 	}
-	for (size_t i = 0; i < s->trace->nprobes; i++)
-		s->place[i].placed = false;
+	const bool excused = dp_trace_awaits(s->trace) && is_ending(s, why); /* others may have a place for the probes */
 	refuse_all(s, why);
+	for (size_t i = 0; i < s->trace->nprobes; i++) {
+		s->place[i].placed = false;
+		s->place[i].absent |= excused;
+	}
 	return dp_error_destroy(why);
 }
 
@@ -216,7 +222,8 @@ static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, st
 static bool forget_ended(struct dp_run *run, size_t i, struct dp_error **err)
 {
 	struct dp_session *s = run->session[i];
-	if (!*err || run->nsessions < 2 || !dp_trace_found(run->trace, dp_target_pid(s->target)) || (*err = forgive_end(s, *err)))
+	const bool found = dp_trace_awaits(run->trace) || dp_trace_found(run->trace, dp_target_pid(s->target));
+	if (!*err || run->nsessions < 2 || !found || (*err = forgive_end(s, *err)))
 		return false;
 	dp_session_park(s);
 	dp_session_destroy(s);

@@ -99,8 +99,14 @@ class SmallContainer(Case):
         folder = self.group(4 * MIB)
         t = self.inside(folder, "spin", 0, 300)
         limit, used = (os.path.join(folder, f) for f in next(f for f in FILES.values() if os.path.exists(os.path.join(folder, f[0]))))
-        with open(used) as f:
-            now = int(f.read())
+
+        def usage():
+            with open(used) as f:
+                return int(f.read())
+
+        seen = []
+        wait_until(lambda: seen.append(usage()) or (len(seen) > 20 and len(set(seen[-20:])) == 1), what="a usage that stays")
+        now = seen[-1]
         with open(limit, "w") as f:
             f.write(str(now + 64 * 1024))
         before = State(t.pid)
