@@ -71,5 +71,6 @@ struct dp_counted_text {
 #define DP_SYM_LOADED       "dp_agent_loaded"
 #define DP_SYM_LOADED_STATE "dp_agent_loaded_state"
 #define DP_LOADED_SECONDS   1
+#define DP_LOADED_MOST_NS   UINT64_C(600000000000) /* of --max-wait */
 
 #endif

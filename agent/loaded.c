@@ -16,7 +16,8 @@
 static struct dp_timespec end_of_wait(const struct dp_control *c)
 {
 	struct dp_timespec end = dp_futex_now();
-	const uint64_t ns = DP_LOAD(&c->loads_wait_ns), most = ns ? ns : DP_LOADED_SECONDS * SECOND;
+	const uint64_t ns = DP_LOAD(&c->loads_wait_ns); /* the program may have overwritten it */
+	const uint64_t most = ns && ns <= DP_LOADED_MOST_NS ? ns : DP_LOADED_SECONDS * SECOND;
 	const uint64_t part = (uint64_t)end.nsec + most % SECOND;
 
 	end.sec += (int64_t)(most / SECOND + part / SECOND);

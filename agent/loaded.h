@@ -7,7 +7,8 @@
 
 /*
  * Tells the tool that the loader's list of modules changes or has changed, and waits until it has looked: at most
- * as long as the tool has asked for (--max-wait; DP_LOADED_SECONDS), and not at all if no tool answers. `agent` may be a fork child's, or NULL.
+ * as long as the tool has asked for (DP_LOADED_SECONDS if it has not), and not at all if no tool answers. `agent` may be a fork
+ * child's, or NULL.
  */
 void dp_loaded_tell(struct dp_agent *agent);
 

@@ -65,8 +65,10 @@ static struct dp_error *check_pending(struct dp_options *o)
 static struct dp_error *take_default_wait(struct dp_options *o)
 {
 	const char *usual = getenv("DYNPROBE_MAX_WAIT");
-	return o->trace.max_wait_ns || !usual || !*usual ? NULL
-	                                                 : dp_duration_parse("DYNPROBE_MAX_WAIT", usual, &o->trace.max_wait_ns);
+	if (o->trace.max_wait_ns || !usual || !*usual)
+		return NULL;
+	DP_TRY(dp_duration_parse("DYNPROBE_MAX_WAIT", usual, &o->trace.max_wait_ns));
+	return o->trace.max_wait_ns <= DP_WAIT_MOST_NS ? NULL : dp_error(DP_TAG_USAGE, "DYNPROBE_MAX_WAIT is at most 10m");
 }
 
 static struct dp_error *check_follow_exec(const struct dp_options *o)

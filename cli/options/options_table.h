@@ -34,6 +34,8 @@ struct dp_option_row {
 	bool events;          /* the user wants the events: sets trace.own_events */
 };
 
+#define DP_WAIT_MOST_NS UINT64_C(600000000000) /* --max-wait: as the agent's DP_LOADED_MOST_NS */
+
 #define DP_OPTION_ROWS 123u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 

@@ -127,8 +127,6 @@ static struct dp_error *take_on_full(struct dp_parser *p, const char *arg)
 #define TIDS(field)            .take = dp_option_tids, OF(field, struct dp_tid_list)
 #define WORD(field, type, ...) .take = dp_option_word, OF(field, type), .word = {__VA_ARGS__}
 
-#define WAIT_MOST_NS (600 * UINT64_C(1000000000))
-
 /* Not a multiple of what programs and clocks do at round times. */
 #define PROFILE_HZ 99
 
@@ -312,7 +310,7 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          "how long a process may wait for dynprobe where it loads a library (--pending) or starts (--program, --all, "
          "--follow-exec); "
          "later it goes on without probes (default 1s)",
-         V(RUN), DURATION(trace.max_wait_ns), .most = WAIT_MOST_NS, .range = "is at most 10m"},
+         V(RUN), DURATION(trace.max_wait_ns), .most = DP_WAIT_MOST_NS, .range = "is at most 10m"},
         {"follow", 0, NULL,
          "fork children record too, and their children, and as root the programs that they execute; the run ends with the last "
          "of them",

@@ -206,6 +206,8 @@ class Pending(harness.Case):
         self.assertEqual((len(self.constructed(r)), "resumed before" in r.err), (1, False), str(r))
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
+        too_long = self.attach(t, "--function", "foo", env=harness.environment(DYNPROBE_MAX_WAIT="11m"))
+        self.assert_refused(too_long, "DP-USAGE", "DYNPROBE_MAX_WAIT is at most 10m")
         self.assert_refused(self.attach(t, "--function", "foo", "--max-wait", "11m"), "DP-USAGE", "--max-wait is at most 10m")
 
     def test_a_tool_that_is_late_says_so_and_goes_on(self):

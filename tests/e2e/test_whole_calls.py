@@ -163,9 +163,10 @@ class ValuesOfTheEntry(Case):
         self.assertEqual([f["seen"] for f in events], [i + 1 for i in range(12)])
         self.assertEqual({int(str(f["r"]), 0) for f in events}, {0})
 
-    def test_a_local_variable_stays_without_a_value(self):
-        r = self.dynprobe("--return", "serve", "-t", "nosuch", "--", self.server())
-        self.assertIn("DP-NO-VARIABLE", r.tags())
+    def test_a_local_variable_is_not_read_at_the_entry(self):
+        r, events = self.events("-t", "id", "-t", "retval")
+        self.assertEqual([f["retval"] for f in events], [2 * i for i in range(12)])
+        self.assertNotIn("args", r.header["probes"][0])
 
 
 if __name__ == "__main__":
