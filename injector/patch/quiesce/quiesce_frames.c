@@ -16,7 +16,8 @@
  * primed, from after it enters the sink's code until just before it leaves it.
  *
  * On a small stack, a hit runs on a stack that the sink gives its thread (agent/lttng/hit.S). A word on that stack points back to
- * the block that contains it, which is page-aligned; this address counts as a suspicion too.
+ * the block that contains it, which is page-aligned; this address counts as a suspicion too, but only with a sink: most stacks
+ * have such words forever.
  */
 #include "injector/patch/quiesce/quiesce_frames.h"
 
@@ -128,7 +129,7 @@ void dp_frames_need(struct dp_target *t, struct dp_installation *in)
 
 bool dp_frames_suspect(const struct dp_installation *in, uint64_t word, uint64_t rsp)
 {
-	return dp_installation_holds(in, word) || (word && word % DP_PAGE == 0 && rsp - word < BLOCK_MOST);
+	return dp_installation_holds(in, word) || (in->sink && word && word % DP_PAGE == 0 && rsp - word < BLOCK_MOST);
 }
 
 bool dp_frames_in_sink(const struct dp_quiesce_frames *f, uint64_t pc)

@@ -125,13 +125,7 @@ void pr_calling_threads(void)
 struct dp_target *pr_open(pid_t pid, const struct dp_target_options *options)
 {
 	struct dp_target *t = NULL;
-	struct dp_error *err = dp_target_open(pid, options, &t);
-	/* What a former target has left may stay for a while: a stopped thread's stack may name a stub each time. */
-	for (int tries = 0; tries < 10 && err && err->tag == DP_TAG_BUSY; tries++) {
-		dp_error_destroy(err);
-		err = dp_target_open(pid, options, &t);
-	}
-	tr_ok(err);
+	tr_ok(dp_target_open(pid, options, &t));
 	return t;
 }
 
