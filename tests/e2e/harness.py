@@ -387,7 +387,7 @@ class Case(unittest.TestCase):
     def await_armed(self, p, pid):
         """Waits until probes are installed, or dynprobe has ended. On a slow machine it may pause between two of them, so that it looks
         installed: then it is not yet in the loop in which it waits for events."""
-        wait_until(lambda: p.poll() is not None or armed(pid), what="probes")
+        wait_until(lambda: p.poll() is not None or armed(pid), what=lambda: f"probes in {pid}; dynprobe said: {self.said(p)[-3000:]}")
         with contextlib.suppress(AssertionError):
             wait_until(lambda: p.poll() is not None or waits_for_events(p.pid), 10)
 

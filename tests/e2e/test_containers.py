@@ -264,9 +264,9 @@ class Names(Containers):
         return t
 
     def pids(self, *args, **kw):
-        r = self.dynprobe(*args, "--function", "foo", "-n", 60, **kw)
+        r = self.dynprobe(*args, "--function", "foo", "--count", "--by", "pid", "-d", 0.5, **kw)
         self.assert_ok(r)
-        return {e["pid"] for e in r.events}
+        return {row["key"] for row in r.answers if row["hits"]}
 
     def test_processes_of_a_container_by_its_id_or_its_beginning(self):
         first, second = "ab" + self.ID[2:], "ac" + self.ID[2:]

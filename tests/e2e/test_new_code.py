@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 			fflush(stdout);
 		}
 		some(outer, loaded);
-		nanosleep(&(struct timespec){0, 1000000}, NULL);
+		nanosleep(&(struct timespec){0, 4000000}, NULL);
 	}
 	puts("RESULT OK");
 	return 0;
@@ -134,7 +134,7 @@ class NewCode(Case):
     def test_attached_to(self):
         t = self.target(self.program, *self.library)
         before = harness.State(t.pid)
-        p = self.start_attached(t, "--function", "inner", "-t", "backtrace")
+        p = self.start_attached(t, "--function", "inner", "-t", "backtrace", "--buffer-size", "8M")  # a busy machine's tool is late
         for n, name in enumerate(("one", "two"), 1):
             self.load(t, n)
             wait_until(lambda: self.events(p, name), what=f"backtraces through lib{name}.so")  # noqa: B023
