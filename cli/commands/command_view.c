@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* view: recorded traces as text, JSON or aggregations. */
+#include "cli/commands/command_view.h"
+
 #include "cli/commands/command.h"
 #include "cli/run/aggregations.h"
 #include "output/ctf/ctf_dir.h"
 #include "session/traces/traces.h"
-#include "session/view/view.h"
 
 #include "base/cleanup.h"
 
@@ -64,31 +65,29 @@ static char *last_trace(void)
 	return last;
 }
 
-/* A name that is no path: also a trace that was recorded into the default directory. */
-static struct dp_error *add_named(struct viewer *v, const char *name)
+struct dp_error *dp_view_add_named(struct dp_trace_view *view, const char *name)
 {
 	dp_auto_free char *dir = strchr(name, '/') ? NULL : dp_traces_dir(), *path = NULL;
 	if (!access(name, F_OK) || errno != ENOENT)
-		return dp_view_add(v->view, name);
+		return dp_view_add(view, name);
 	if (dir && asprintf(&path, "%s/%s", dir, name) < 0)
 		path = NULL;
 	if (path && !access(path, F_OK))
-		return dp_view_add(v->view, path);
+		return dp_view_add(view, path);
 	return dp_error_advise(dp_error(DP_TAG_BAD_TRACE, "there is no trace '%s'%s%s", name, dir ? " here or in " : "",
 	                                dir ? dir : ""),
 	                       "check the name; dynprobe traces lists the traces that were recorded");
 }
 
-static struct dp_error *add_traces(struct viewer *v)
+struct dp_error *dp_view_add_traces(struct dp_trace_view *view, const struct dp_options *o)
 {
-	const struct dp_options *o = v->options;
 	dp_auto_free char *last = o->nnames ? NULL : last_trace();
 	if (!o->nnames && !last)
 		return dp_error(DP_TAG_USAGE, "no trace in ~/lttng-traces: use dynprobe view DIR");
 	if (last)
-		return dp_view_add(v->view, last);
+		return dp_view_add(view, last);
 	for (size_t i = 0; i < o->nnames; i++)
-		DP_TRY(add_named(v, o->name[i]));
+		DP_TRY(dp_view_add_named(view, o->name[i]));
 	return NULL;
 }
 
@@ -164,15 +163,15 @@ static struct dp_error *show_aggregations(struct viewer *v)
 
 static void say(const char *text, void *data)
 {
-	struct viewer *v = data;
-	v->damaged = true;
+	*(bool *)data = true;
 	fprintf(stderr, "dynprobe: the trace is damaged; it was read up to there: %s\n", text);
 }
 
-static void report(struct viewer *v)
+bool dp_view_report(const struct dp_trace_view *view)
 {
-	const uint64_t lost = dp_view_lost(v->view), failed = dp_view_failed(v->view), open = dp_view_unfinished(v->view);
-	dp_view_damages(v->view, say, v);
+	const uint64_t lost = dp_view_lost(view), failed = dp_view_failed(view), open = dp_view_unfinished(view);
+	bool damaged = false;
+	dp_view_damages(view, say, &damaged);
 	if (lost)
 		fprintf(stderr, "dynprobe: %" PRIu64 " hit%s lost while the trace was recorded\n", lost,
 		        lost == 1 ? " was" : "s were");
@@ -183,28 +182,38 @@ static void report(struct viewer *v)
 		fprintf(stderr,
 		        "dynprobe: %" PRIu64 " event%s not counted: a value was not readable, or has no place among the rows\n",
 		        failed, failed == 1 ? " is" : "s are");
+	return damaged;
+}
+
+struct dp_view_asked dp_view_asked_of(const struct dp_options *o)
+{
+	return (struct dp_view_asked){
+	        .when = o->view.when, .last_ns = o->view.last_ns, .from_ns = o->view.from_ns, .to_ns = o->view.to_ns};
+}
+
+static struct dp_error *compare(struct viewer *v)
+{
+	dp_auto_fclose FILE *owned = NULL;
+	DP_TRY(open_output(v, &owned));
+	DP_TRY(dp_view_against(v->options, v->sources, v->file, &v->damaged));
+	return flush(v->file);
 }
 
 static struct dp_error *show(struct viewer *v)
 {
 	const struct dp_options *o = v->options;
-	const struct dp_view_asked asked = {
-	        .when = o->view.when,
-	        .last_ns = o->view.last_ns,
-	        .from_ns = o->view.from_ns,
-	        .to_ns = o->view.to_ns,
-	        .aggregation = o->trace.asked.what ? &o->trace.asked : NULL,
-	};
+	struct dp_view_asked asked = dp_view_asked_of(o);
+	asked.aggregation = o->trace.asked.what ? &o->trace.asked : NULL;
 	const struct dp_event_class *class;
 	size_t n;
 	dp_auto_fclose FILE *owned = NULL;
-	DP_TRY(add_traces(v));
+	DP_TRY(dp_view_add_traces(v->view, o));
 	DP_TRY(dp_view_begin(v->view, &asked, &class, &n));
 	if (dp_view_lacks(v->view))
 		fprintf(stderr, "dynprobe: events of %s are left out: they have not all the fields\n", dp_view_lacks(v->view));
 	DP_TRY(open_output(v, &owned));
 	DP_TRY(asked.aggregation ? show_aggregations(v) : show_events(v, class, n));
-	report(v);
+	v->damaged = dp_view_report(v->view);
 	return NULL;
 }
 
@@ -215,7 +224,7 @@ int dp_command_view(const struct dp_options *options)
 	v.sources = options->no_lines ? NULL : dp_source_lines_create();
 	struct dp_error *err = dp_view_create(&v.view);
 	if (!err)
-		err = show(&v);
+		err = options->view.against ? compare(&v) : show(&v);
 	dp_source_lines_destroy(v.sources);
 	dp_view_destroy(v.view);
 	const bool failed = err && !(err->tag == DP_TAG_OUTPUT && err->sys == EPIPE);

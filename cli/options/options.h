@@ -65,6 +65,8 @@ struct dp_options {
 	struct dp_view_options {
 		const char *when;                 /* or NULL */
 		uint64_t last_ns, from_ns, to_ns; /* 0: not given */
+		const char *against;              /* --against; or NULL */
+		uint64_t against_ns;              /* of --against TIME; 0: it is a trace */
 		bool folded;
 	} view;
 	const char *flame;   /* --flame: the picture of the stacks; or NULL */

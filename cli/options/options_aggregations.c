@@ -358,6 +358,23 @@ static struct dp_error *fold(struct dp_asked *a)
 	return NULL;
 }
 
+/* --against TIME, unless that is no time but a trace's name. */
+static struct dp_error *check_against(struct dp_options *o)
+{
+	struct dp_view_options *view = &o->view;
+	if (!view->against)
+		return NULL;
+	if (o->format == DP_FORMAT_PERFETTO || o->flame || o->trace.asked.folded)
+		return dp_error(DP_TAG_USAGE, "--against compares numbers in a table: use it without --folded, --flame and -f perfetto");
+	struct dp_error *err = dp_duration_parse("--against", view->against, &view->against_ns);
+	if (err)
+		view->against_ns = 0;
+	dp_error_destroy(err);
+	if (view->against_ns && !view->last_ns && !view->from_ns && !view->to_ns)
+		view->last_ns = view->against_ns;
+	return NULL;
+}
+
 struct dp_error *dp_view_check(struct dp_options *o)
 {
 	if (o->view.folded)
@@ -369,5 +386,6 @@ struct dp_error *dp_view_check(struct dp_options *o)
 		return dp_error(DP_TAG_USAGE, "--last and --from or --to exclude each other");
 	if (o->view.to_ns && o->view.to_ns < o->view.from_ns)
 		return dp_error(DP_TAG_USAGE, "--to is before --from");
+	DP_TRY(check_against(o));
 	return dp_aggs_check_asked(&o->trace.asked);
 }

@@ -283,6 +283,10 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          DURATION(view.last_ns)},
         {"from", 0, "TIME", "only from TIME after the first event on", V(VIEW) | V(REPORT), DURATION(view.from_ns)},
         {"to", 0, "TIME", "only up to TIME after the first event", V(VIEW) | V(REPORT), DURATION(view.to_ns)},
+        {"against", 0, "TIME|DIR",
+         "what changed, in one table: since so much time before (--last 1m --against 1m: since the minute before), or since the "
+         "trace DIR",
+         V(VIEW), NAME(view.against)},
         {"sink", 0, "SINK",
          "where events go: ring (to dynprobe itself), lttng (events of LTTng-UST in the target), or current (to the current "
          "LTTng session if there is one)",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* NDJSON (docs/json.md): one line per row. */
-#include "output/aggregations/aggregations.h"
+#include "output/aggregations/aggregations_internal.h"
 #include "output/events/known_frames.h"
 #include "output/format/put.h"
 
@@ -166,11 +166,9 @@ static void put_several(struct dp_buf *b, const struct dp_aggs_shown *a, const s
 	dp_put_str(b, "]");
 }
 
-static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+void dp_aggs_put_json_name(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
 {
-	dp_buf_printf(b, "{\"type\":\"answer\",\"final\":%s,\"seconds\":", a->delta ? "false" : "true");
-	dp_put_double(b, a->seconds, 8);
-	put_member(b, "probe");
+	dp_put_str(b, "\"probe\":");
 	dp_put_json_str(b, row->name);
 	if (row->title)
 		dp_put_json_member(b, ",", "title", row->title);
@@ -183,7 +181,11 @@ static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 		dp_put_str(b, ",");
 		put_value(b, &a->part[0]);
 	}
-	dp_buf_printf(b, ",\"hits\":%" PRIu64, row->hits);
+}
+
+void dp_aggs_put_json_numbers(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	dp_buf_printf(b, "\"hits\":%" PRIu64, row->hits);
 	if (a->rate && a->seconds > 0) {
 		put_member(b, "rate");
 		dp_put_double(b, (double)row->hits / a->seconds, 8);
@@ -192,6 +194,16 @@ static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struc
 		put_result(b, &a->part[0], row->cells);
 	else
 		put_several(b, a, row);
+}
+
+static void put_row(struct dp_buf *b, const struct dp_aggs_shown *a, const struct dp_agg_row *row)
+{
+	dp_buf_printf(b, "{\"type\":\"answer\",\"final\":%s,\"seconds\":", a->delta ? "false" : "true");
+	dp_put_double(b, a->seconds, 8);
+	dp_put_str(b, ",");
+	dp_aggs_put_json_name(b, a, row);
+	dp_put_str(b, ",");
+	dp_aggs_put_json_numbers(b, a, row);
 	if (row->unpaired)
 		dp_buf_printf(b, ",\"unpaired\":%" PRIu64, row->unpaired);
 	if (row->crowded)

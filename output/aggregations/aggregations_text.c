@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/aggregations/aggregations_internal.h"
+#include "output/aggregations/columns.h"
 #include "output/aggregations/units.h"
 #include "output/events/known_frames.h"
 #include "output/format/put.h"
@@ -7,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { CELL = 12, COLUMNS_MOST = 48 };
+enum { CELL = 12 };
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------------ */
 
@@ -84,64 +85,12 @@ void dp_aggs_put_name(struct dp_buf *b, const struct dp_aggs_shown *a, const str
 
 /* ---- tables ---------------------------------------------------------------------------------------------------------------- */
 
-enum kind { HITS, RATE, SUM, SUM_RATE, AVERAGE, MIN, MAX, PERCENTILE };
-
-struct column {
-	enum kind kind;
-	unsigned percent;
-	size_t part;
-	char title[64];
-};
-
 struct table {
 	const struct dp_aggs_shown *a;
-	struct column column[COLUMNS_MOST];
+	struct dp_agg_column column[DP_AGG_COLUMNS_MOST];
 	size_t n;
 	unsigned name_width, key_width[DP_KEYS_MOST]; /* of several keys, which are columns; a key of frames has no width */
 };
-
-/* Of several aggregations, each column names its value. */
-static void add_column(struct table *t, enum kind kind, size_t part, unsigned percent)
-{
-	static const char *const word[] = {"hits", "hits/s", "sum", "sum/s", "avg", "min", "max"};
-	char name[16];
-	struct column *c = &t->column[t->n];
-	if (t->n == COLUMNS_MOST)
-		return;
-	*c = (struct column){.kind = kind, .part = part, .percent = percent};
-	if (kind == PERCENTILE)
-		snprintf(name, sizeof(name), "~p%u", percent);
-	else if (kind == HITS && t->a->hits_title)
-		snprintf(name, sizeof(name), "%s", t->a->hits_title);
-	else if (kind == SUM && t->a->sum_title)
-		snprintf(name, sizeof(name), "%s", t->a->sum_title);
-	else
-		snprintf(name, sizeof(name), "%s", word[kind]);
-	if (t->a->nparts > 1 && kind != HITS && kind != RATE)
-		snprintf(c->title, sizeof(c->title), "%s(%s)", name, t->a->part[part].value);
-	else
-		snprintf(c->title, sizeof(c->title), "%s", name);
-	t->n++;
-}
-
-static void add_part(struct table *t, size_t i)
-{
-	const struct dp_agg_part *part = &t->a->part[i];
-	for (unsigned k = 0; dp_agg_is_histogram(part) && k < DP_AGG_NPERCENTILES; k++)
-		add_column(t, PERCENTILE, i, DP_AGG_PERCENTILES[k]);
-	if (dp_agg_is_histogram(part))
-		return;
-	if (part->what & DP_AGG_SUM)
-		add_column(t, SUM, i, 0);
-	if (part->what & DP_AGG_SUM && t->a->rate)
-		add_column(t, SUM_RATE, i, 0);
-	if (part->average)
-		add_column(t, AVERAGE, i, 0);
-	if (part->what & DP_AGG_MIN)
-		add_column(t, MIN, i, 0);
-	if (part->what & DP_AGG_MAX)
-		add_column(t, MAX, i, 0);
-}
 
 /* ---- several keys: a column for each --------------------------------------------------------------------------------------- */
 
@@ -227,57 +176,30 @@ static void make_table(struct table *t, const struct dp_aggs_shown *a)
 {
 	*t = (struct table){.a = a};
 	measure(t);
-	add_column(t, HITS, 0, 0);
-	if (a->rate)
-		add_column(t, RATE, 0, 0);
-	for (size_t i = 0; i < a->nparts; i++)
-		add_part(t, i);
+	t->n = dp_agg_columns(a, t->column);
 }
 
-static int width_of(const struct column *c)
+static int width_of(const struct dp_agg_column *c)
 {
 	const int n = (int)strlen(c->title);
 	return n > CELL ? n : CELL;
 }
 
-static double per_second(const struct dp_aggs_shown *a, double n)
+static void put_cell(struct dp_buf *b, const struct table *t, const struct dp_agg_column *c, const struct dp_agg_row *row)
 {
-	return a->seconds > 0 ? n / a->seconds : 0;
+	char text[DP_UNITS_TEXT];
+	dp_agg_column_text(t->a, c, row, text);
+	dp_buf_printf(b, "%*s ", width_of(c), text);
 }
 
-static void put_cell(struct dp_buf *b, const struct table *t, const struct column *c, const struct dp_agg_row *row)
+void dp_aggs_put_title(struct dp_buf *b, const struct dp_aggs_shown *a)
 {
-	const struct dp_agg_part *part = &t->a->part[c->part];
-	const uint64_t *cells = dp_agg_cells_of(t->a, row, c->part);
-	char text[DP_UNITS_TEXT];
-	const int64_t sum = c->kind >= SUM && c->kind <= AVERAGE ? (int64_t)cells[DP_AGG_WORD_SUM] : 0;
-	switch (c->kind) {
-	case HITS:
-		snprintf(text, sizeof(text), "%" PRIu64, row->hits);
-		break;
-	case RATE:
-		dp_units_rate(text, per_second(t->a, (double)row->hits));
-		break;
-	case SUM:
-		dp_units_value(part, text, sum);
-		break;
-	case SUM_RATE:
-		dp_units_rate(text, per_second(t->a, (double)sum / (dp_agg_is_ns(part) ? 1e9 : 1)));
-		break;
-	case AVERAGE:
-		dp_units_average(part, text, row->hits ? (double)sum / (double)row->hits : 0);
-		break;
-	case MIN:
-		dp_units_value(part, text, dp_agg_min_of(cells[DP_AGG_WORD_MIN]));
-		break;
-	case MAX:
-		dp_units_value(part, text, dp_agg_max_of(cells[DP_AGG_WORD_MAX]));
-		break;
-	case PERCENTILE:
-		dp_units_percentile(part, text, cells, c->percent);
-		break;
-	}
-	dp_buf_printf(b, "%*s ", width_of(c), text);
+	if (!a->nameless)
+		put_name_head(b, a);
+	if (!a->by)
+		return;
+	dp_put_str(b, a->nameless ? "by " : ", by ");
+	dp_put_visible(b, a->by, strlen(a->by), 0);
 }
 
 static void put_head(struct dp_buf *b, const struct table *t)
@@ -291,12 +213,8 @@ static void put_head(struct dp_buf *b, const struct table *t)
 	}
 	if (has_key_columns(a))
 		put_fields(b, t, NULL);
-	else if (!a->nameless)
-		put_name_head(b, a);
-	if (a->by && !has_key_columns(a)) {
-		dp_put_str(b, a->nameless ? "by " : ", by ");
-		dp_put_visible(b, a->by, strlen(a->by), 0);
-	}
+	else
+		dp_aggs_put_title(b, a);
 	dp_put_str(b, "\n");
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/view/view.h"
 
+#include "base/duration.h"
 #include "output/trace/merged.h"
 #include "session/view/eval.h"
 #include "session/view/tally.h"
 
 #include <stdlib.h>
+
+#define LONGEST_NS UINT64_C(60000000000) /* a call that began earlier than this before a period is not seen in it */
 
 struct dp_trace_view {
 	struct dp_merged *traces;
@@ -17,6 +20,9 @@ struct dp_trace_view {
 	struct dp_view_values values; /* of the last event, if it was decoded */
 	struct dp_tally *tally;
 	uint64_t first, last; /* times of the events that were taken */
+	uint64_t period[2];   /* that is looked at: begin, end */
+	bool has_period;
+	uint64_t from; /* events before are only read for the calls that they begin */
 	bool failed;
 };
 
@@ -56,15 +62,51 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-static void limit(struct dp_trace_view *v, const struct dp_view_asked *asked)
+static uint64_t earlier(uint64_t time, uint64_t by)
 {
+	return time > by ? time - by : 0;
+}
+
+static struct dp_error *begins_later(uint64_t from, uint64_t to, uint64_t begin)
+{
+	char length[DP_DURATION_TEXT], late[DP_DURATION_TEXT];
+	return dp_error_advise(dp_error(DP_TAG_BAD_TRACE,
+	                                "there is nothing to compare with: the earlier period of %s ends %s before the first event",
+	                                dp_duration(to - from, length), dp_duration(begin - to, late)),
+	                       "choose a shorter --last, or a shorter time for --against");
+}
+
+/* Sets the period, and leaves out the events around it. */
+static struct dp_error *limit(struct dp_trace_view *v, const struct dp_view_asked *asked)
+{
+	const bool limited = asked->last_ns || asked->from_ns || asked->to_ns || asked->earlier_ns;
 	uint64_t begin, end;
-	if ((!asked->last_ns && !asked->from_ns && !asked->to_ns) || !dp_merged_bounds(v->traces, &begin, &end))
-		return;
-	if (asked->last_ns)
-		dp_merged_limit(v->traces, end > asked->last_ns ? end - asked->last_ns : 0, UINT64_MAX);
-	else
-		dp_merged_limit(v->traces, sum(begin, asked->from_ns), asked->to_ns ? sum(begin, asked->to_ns) : UINT64_MAX);
+	if (!limited && !asked->period)
+		return NULL;
+	if (!(v->has_period = dp_merged_bounds(v->traces, &begin, &end)))
+		return NULL;
+	uint64_t from = asked->last_ns ? earlier(end, asked->last_ns) : sum(begin, asked->from_ns);
+	uint64_t to = !asked->last_ns && asked->to_ns ? sum(begin, asked->to_ns) : end;
+	if (asked->earlier_ns) {
+		from = earlier(from, asked->earlier_ns);
+		to = earlier(to, asked->earlier_ns);
+		if (to <= begin)
+			return begins_later(from, to, begin);
+	}
+	v->from = limited ? from : 0;
+	if (limited) /* a call counts when it returns, and may have begun before */
+		dp_merged_limit(v->traces, v->joiner ? earlier(from, LONGEST_NS) : from, to - !!asked->earlier_ns);
+	v->period[0] = from > begin ? from : begin;
+	v->period[1] = to < end ? to : end;
+	return NULL;
+}
+
+bool dp_view_period(const struct dp_trace_view *v, uint64_t *begin, uint64_t *end)
+{
+	const uint64_t offset = (uint64_t)dp_merged_clock_offset(v->traces);
+	*begin = v->period[0] + offset;
+	*end = v->period[1] + offset;
+	return v->has_period && v->period[1] >= v->period[0];
 }
 
 struct dp_error *dp_view_begin(struct dp_trace_view *v, const struct dp_view_asked *asked, const struct dp_event_class **class,
@@ -84,8 +126,7 @@ struct dp_error *dp_view_begin(struct dp_trace_view *v, const struct dp_view_ask
 		DP_TRY(dp_tally_create(asked->aggregation, &v->of, &v->tally, &uncounted));
 	missing = missing < uncounted ? missing : uncounted;
 	v->lacks = missing < *n ? (*class)[missing].name : NULL;
-	limit(v, asked);
-	return NULL;
+	return limit(v, asked);
 }
 
 const char *dp_view_lacks(const struct dp_trace_view *v)
@@ -114,7 +155,7 @@ bool dp_view_next(struct dp_trace_view *v, struct dp_event *ret)
 		if (!dp_merged_next(v->traces, &e))
 			return false;
 		*ret = e;
-	} while ((v->joiner && !dp_joiner_event(v->joiner, &e, ret)) || !is_wanted(v, ret));
+	} while ((v->joiner && !dp_joiner_event(v->joiner, &e, ret)) || e.ns < v->from || !is_wanted(v, ret));
 	return true;
 }
 

@@ -399,6 +399,10 @@ class Cookbook(Pages):
         self.assertEqual(set(a.rows(r'parse: request->verb="([^"]*)"')), {"square"})
         self.assertEqual(sum(int(n) for n in a.rows(r"^\S+;parse (\d+)$")), 40)
 
+    def test_changed(self):
+        row, = self.ask("changed").rows(r"^ +(\d+) +(\d+) +\S+ .* handle_request:return$")
+        self.assertGreater(min(map(int, row)), 0)
+
     def test_doctor(self):
         self.assertRegex(self.ask("doctor").out, r"process \d+ \(server\)\n  ok    attach +dynprobe may attach\n")
 
