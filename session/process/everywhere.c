@@ -204,6 +204,8 @@ static void judge(struct dp_everywhere *e, struct seen *s, const struct seen *be
 	e->search.digest = e->any ? &s->digest : NULL;
 	const enum dp_mapper is = dp_mapper_of(s->pid, &e->search);
 	s->denied = is == DP_MAPPER_DENIED;
+	if (is == DP_MAPPER_DATA) /* its code comes without more memory: the loader maps it over what is there */
+		s->memory = 0;
 	if (is != DP_MAPPER_YES || (e->any && before && before->digest == s->digest))
 		return;
 	s->found = dp_mapper_is_tool(s->pid) || (e->fresh && dp_mapper_has_ours(s->pid));

@@ -4,7 +4,7 @@
  * how often: "CALLED PID N"; with -DLOADS=PATH one that loads it first, at SIGUSR1.
  *
  * mapper N [wait] [fork] [threads]: calls it N times; then once more for each SIGUSR1 until SIGTERM (wait); lets a fork child do
- * the same (fork); has another thread (threads).
+ * the same (fork); has another thread (threads); maps the library's file first, as data (reads).
  */
 #define STRING(x) #x
 #define TEXT(x)   STRING(x)
@@ -24,11 +24,13 @@ __attribute__((constructor)) static void begin(void)
 }
 #else
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +66,12 @@ static void ready(void)
 }
 
 #ifdef LOADS
+static int reads(void)
+{
+	const int fd = open(TEXT(LOADS), O_RDONLY);
+	return fd >= 0 && mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED && !close(fd);
+}
+
 typedef int fn(int);
 
 static fn *find(void)
@@ -111,6 +119,10 @@ int main(int argc, char **argv)
 	int status = 0;
 	signal(SIGUSR1, on_signal);
 	signal(SIGTERM, on_signal);
+#ifdef LOADS
+	if (has(argc, argv, "reads") && !reads())
+		return 4;
+#endif
 	if (argc < 2 || (has(argc, argv, "threads") && pthread_create(&thread, NULL, idle, NULL)))
 		return 3;
 	if (has(argc, argv, "fork")) {

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from harness import DYNPROBE, EXIT_PARTIAL, FULL, NOBODY, OWN_FAILURE, ROOT, Case, armed, compiled, environment, main, maps, needs, needs_root, status, target_path, tool, wait_until
 
@@ -347,16 +348,32 @@ class Killed(All):
 
 
 class Refused(All):
-    def test_without_privilege_processes_to_come_are_late(self):
-        binary, prefix = self.for_nobody("dynprobe"), NOBODY if os.geteuid() == 0 else ()
-        now = self.mapper(0, "wait", prefix=prefix)
+    prefix = NOBODY if os.geteuid() == 0 else ()
+
+    def watch_as_nobody(self, *targets):
         argv, events = self.command("--all", f"{self.shared}!stride")
         err = open(self.path("err"), "w+b")
         self.addCleanup(err.close)
-        p = self.spawn(*prefix, binary, *argv[1:], stderr=err, env=environment())
+        p = self.spawn(*self.prefix, self.for_nobody("dynprobe"), *argv[1:], stderr=err, env=environment())
         p.err_file, p.events = err, events
-        self.step(p, now)
-        later = self.mapper(0, "wait", prefix=prefix)
+        self.step(p, *targets)
+        return p
+
+    def test_one_that_only_reads_the_file_has_its_turn_when_it_loads_it(self):
+        now = self.mapper(0, "wait", prefix=self.prefix)
+        p = self.watch_as_nobody(now)
+        reader = self.mapper(0, "wait", "reads", program="loader", prefix=self.prefix)
+        time.sleep(2.5)  # it is looked at, once a second
+        os.kill(reader.pid, signal.SIGUSR1)
+        wait_until(lambda: reader.output().count("READY") == 2, what="a loaded library")
+        self.step(p, reader)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(300), 0, self.said(p))
+
+    def test_without_privilege_processes_to_come_are_late(self):
+        now = self.mapper(0, "wait", prefix=self.prefix)
+        p = self.watch_as_nobody(now)
+        later = self.mapper(0, "wait", prefix=self.prefix)
         self.step(p, later)
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(300), 0, self.said(p))

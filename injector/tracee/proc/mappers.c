@@ -24,7 +24,7 @@
 
 struct mapped {
 	char path[PATH_MAX]; /* as maps shows it, without " (deleted)" */
-	bool deleted;
+	bool deleted, exec;
 	unsigned major, minor;
 	unsigned long inode;
 };
@@ -34,10 +34,12 @@ static bool parse(const char *line, size_t n, struct mapped *ret)
 {
 	static const char gone[] = " (deleted)";
 	const char *slash = memchr(line, '/', n);
+	char perms[5];
 	const size_t length = slash ? (size_t)(line + n - slash) : 0;
 	if (!slash || length >= sizeof(ret->path) ||
-	    sscanf(line, "%*x-%*x %*s %*x %x:%x %lu", &ret->major, &ret->minor, &ret->inode) != 3)
+	    sscanf(line, "%*x-%*x %4s %*x %x:%x %lu", perms, &ret->major, &ret->minor, &ret->inode) != 4)
 		return false;
+	ret->exec = strchr(perms, 'x');
 	memcpy(ret->path, slash, length);
 	ret->path[length] = 0;
 	ret->deleted = length >= sizeof(gone) && !strcmp(ret->path + length - sizeof(gone) + 1, gone);
@@ -101,22 +103,25 @@ static void digest(const struct mapped *m, uint64_t *ret)
 }
 
 /* The mappings of a file are neighbours. */
-static bool look_through(pid_t pid, const char *maps, const struct dp_mapper_search *search)
+static enum dp_mapper look_through(pid_t pid, const char *maps, const struct dp_mapper_search *search)
 {
 	struct mapped m, last = {.path = ""};
-	bool found = !search->n && *maps;
+	bool wanted = false, data = false, code = !search->n && *maps;
 	for (size_t n; *maps; maps += n + (maps[n] == '\n')) {
 		n = strcspn(maps, "\n");
-		if (!parse(maps, n, &m) || !strcmp(m.path, last.path))
+		if (!parse(maps, n, &m))
 			continue;
-		last = m;
-		digest(&m, search->digest);
-		if (is_wanted(pid, &m, search)) {
-			found = true;
-			report(pid, &m, search);
+		if (strcmp(m.path, last.path) != 0) {
+			last = m;
+			digest(&m, search->digest);
+			wanted = is_wanted(pid, &m, search);
+			if (wanted)
+				report(pid, &m, search);
 		}
+		data |= wanted;
+		code |= wanted && m.exec;
 	}
-	return found;
+	return code ? DP_MAPPER_YES : data ? DP_MAPPER_DATA : DP_MAPPER_NO;
 }
 
 /* An executable is also meant by the name that it was started by. */
@@ -136,9 +141,11 @@ enum dp_mapper dp_mapper_of(pid_t pid, const struct dp_mapper_search *search)
 	const bool denied = !read && (errno == EACCES || errno == EPERM);
 	if (search->digest)
 		*search->digest = 0;
-	const bool found = read && (look_through(pid, dp_buf_str(&maps), search) || is_called(pid, search));
+	const enum dp_mapper is = read ? look_through(pid, dp_buf_str(&maps), search) : DP_MAPPER_NO;
 	dp_buf_fini(&maps);
-	return denied ? DP_MAPPER_DENIED : found ? DP_MAPPER_YES : DP_MAPPER_NO;
+	if (denied)
+		return DP_MAPPER_DENIED;
+	return read && is != DP_MAPPER_YES && is_called(pid, search) ? DP_MAPPER_YES : is;
 }
 
 bool dp_mapper_has_ours(pid_t pid)

@@ -20,8 +20,11 @@ struct dp_mapper_search {
 	void *data;
 	uint64_t *digest; /* of the files that the process maps, is stored here; or NULL */
 };
-enum dp_mapper { DP_MAPPER_NO, DP_MAPPER_YES, DP_MAPPER_DENIED };
-/* DENIED: this user may not see its mappings. A kernel thread and a zombie have none. */
+/*
+ * DATA: it maps the file, but no code of it: it reads the file, or its loader is about to map the rest.
+ * DENIED: this user may not see its mappings. A kernel thread and a zombie have none.
+ */
+enum dp_mapper { DP_MAPPER_NO, DP_MAPPER_YES, DP_MAPPER_DATA, DP_MAPPER_DENIED };
 enum dp_mapper dp_mapper_of(pid_t pid, const struct dp_mapper_search *search);
 /* Has the process memory of a dynprobe? */
 bool dp_mapper_has_ours(pid_t pid);

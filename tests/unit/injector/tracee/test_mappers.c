@@ -50,7 +50,10 @@ Test(mappers, path_is_one_file_also_after_it_was_replaced)
 	char path[] = "/tmp/dp-mappers-XXXXXX", other[64];
 	const int fd = mkstemp(path);
 	cr_assert(fd >= 0 && !ftruncate(fd, 4096));
-	cr_assert(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	void *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	cr_assert(map != MAP_FAILED);
+	cr_expect_eq(is(path), DP_MAPPER_DATA, "a loader maps the code last");
+	cr_assert(!mprotect(map, 4096, PROT_READ | PROT_EXEC));
 	cr_expect_eq(is(path), DP_MAPPER_YES);
 	snprintf(other, sizeof(other), "%s.new", path);
 	const int fresh = open(other, O_CREAT | O_RDWR, 0600);
