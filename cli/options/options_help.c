@@ -69,18 +69,19 @@ static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe snapshot 4242 -o now.dps --mode fork --global 'config*' --module-load heap.lua\n"
                  "  dynprobe snapshot --core core.4242 ./server -o crash.dps\n"},
         [DP_VERB_SHOW] =
-                {"show", "show FILE [OPTIONS]", "show a snapshot as text or JSON",
+                {"show", "show FILE|CORE [EXE] [OPTIONS]", "show a snapshot or a core file as text or JSON",
                  "Shows a snapshot: the faulting thread first, threads with the same stack as one, variables as trees. Needs\n"
-                 "neither the process nor debug information.\n"
+                 "neither the process nor debug information. Of a core file it takes one first: what a crashed program held.\n"
                  "\n"
                  "Examples:\n"
                  "  dynprobe show crash.dps\n"
+                 "  dynprobe show core.4242 ./server\n"
                  "  dynprobe show crash.dps --thread 4242 --registers\n"
                  "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
                  "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
-        [DP_VERB_REPORT] = {"report", "report SNAPSHOT|TRACE|RUN.json [-o FILE.html]",
+        [DP_VERB_REPORT] = {"report", "report SNAPSHOT|CORE|TRACE|RUN.json [-o FILE.html]",
                             "write a snapshot, a trace or a run as one page for a browser",
-                            "Writes a page that needs only a browser. Of a snapshot: threads, frames, variables as trees, "
+                            "Writes a page that needs only a browser. Of a snapshot or a core file: threads, frames, variables as trees, "
                             "search, annotations,\n"
                             "registers, mappings, source. Of a recorded trace, or of the output of -f json: timeline by thread, "
                             "latency over "

@@ -154,8 +154,8 @@ static struct dp_error *check_file(const struct dp_options *o, const char *verb)
 	if (!o->nnames)
 		return dp_error(DP_TAG_USAGE, "which %s? Give its file; see dynprobe %s --help",
 		                strcmp(verb, "report") ? "snapshot" : "snapshot or trace", verb);
-	if (o->nnames > 1)
-		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe %s takes one file at a time", o->name[1], verb);
+	if (o->nnames > 2) /* of a core file also its executable */
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe %s takes one file at a time", o->name[2], verb);
 	return NULL;
 }
 

@@ -50,7 +50,7 @@ static struct dp_error *check_header(struct input *in)
 	memcpy(h, in->bytes, sizeof(*h));
 	if (!memcmp(h->magic, "\177ELF", 4))
 		return dp_error_advise(bad(0, "it is an ELF file, not a snapshot"),
-		                       "of a core dump: dynprobe snapshot --core FILE makes a snapshot");
+		                       "give a snapshot (dynprobe snapshot makes one) or a core file");
 	if (memcmp(h->magic, DP_FILE_MAGIC, sizeof(h->magic)))
 		return bad(0, "it is not a snapshot");
 	if (h->version != DP_FILE_VERSION)

@@ -93,7 +93,7 @@ class Typed(Case):
             p = harness.tool(verb, "nosuch", status=harness.OWN_FAILURE, **with_home)
             self.assertRegex(p.stderr, "cannot open .*nosuch: No such file or directory .DP-SYS.\n  what to do: give the path of ")
         p = harness.tool("show", harness.target_path("spin"), status=harness.OWN_FAILURE, **with_home)
-        self.assertIn("it is an ELF file, not a snapshot\n  what to do: of a core dump: dynprobe snapshot --core FILE", p.stderr)
+        self.assertIn("it is an ELF file, not a snapshot\n  what to do: give a snapshot (dynprobe snapshot makes one) or a core file", p.stderr)
         p = harness.tool("view", "nosuch", status=harness.OWN_FAILURE, **with_home)
         self.assertIn(f"there is no trace 'nosuch' here or in {self.dir}/lttng-traces [DP-BAD-TRACE]\n  what to do: check the name; dynprobe traces lists", p.stderr)
         self.assertNotIn("babeltrace", p.stderr)

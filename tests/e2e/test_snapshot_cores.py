@@ -3,6 +3,7 @@
 are refused.
 """
 
+import json
 import os
 import resource
 import shutil
@@ -10,7 +11,7 @@ import struct
 import subprocess
 
 import test_snapshot
-from harness import DYNPROBE, Case, compiled, environment, main
+from harness import DYNPROBE, OWN_FAILURE, Case, compiled, environment, main, tool
 
 PROGRAM = """
 #include <stdio.h>
@@ -86,6 +87,32 @@ class Cores(Case):
         then = self.read(self.take("--core", core, kept))
         self.assertEqual(self.frames(then), self.frames(before))
         self.assertIn("4711", str(then["threads"][0]["frames"]))
+
+    def test_show_and_report_take_a_core(self):
+        program, other = self.path("program"), self.path("other")
+        self.build(program, PROGRAM)
+        self.build(other, PROGRAM.replace("4711", "4712"))
+        core = self.core(self.target(program).pid)
+        self.read(self.take("--core", core, "-o", self.path("as.dps")))
+        untimed = lambda text: text.partition("\n")[2]
+        shown = tool("show", core, status=0).stdout
+        self.assertEqual(untimed(shown), untimed(tool("show", self.path("as.dps"), status=0).stdout))
+        self.assertIn("4711", shown)
+        self.assertEqual(tool("show", core, program, "--var", "local", status=0).stdout, "local = 4711\n")
+        self.assertEqual(json.loads(tool("show", "--json", core, status=0).stdout)["mode"], "core")
+        pages = [tool("report", of, "-o", "-", status=0).stdout for of in (core, self.path("as.dps"))]
+        self.assertTrue(all('id="data"' in page for page in pages))
+        self.assertLess(abs(len(pages[0]) - len(pages[1])), 500)
+        for args, tag, words in (
+            (("show", core, other), "DP-BAD-CORE", "is not the program"),
+            (("show", program), "DP-BAD-SNAPSHOT", "an ELF file"),
+            (("show", self.path("as.dps"), program), "DP-USAGE", "only a core file has an executable"),
+            (("report", core, program, "third"), "DP-USAGE", "third"),
+            (("report", self.dir, program), "DP-USAGE", "one file at a time"),
+        ):
+            r = tool(*args, status=OWN_FAILURE)
+            self.assertIn(f"[{tag}]", r.stderr)
+            self.assertIn(words, r.stderr)
 
     def test_what_is_no_core_of_this_machine_is_said_in_words_DP_BAD_CORE(self):
         core = made_core([])

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* report: a snapshot, a trace or a run as a page for a browser. */
+/* report: a snapshot, a core file, a trace or a run as a page for a browser. */
 #include "cli/commands/command.h"
 #include "cli/commands/pictures/report_events.h"
+#include "cli/commands/snapshots/snapshot_opened.h"
 
 #include "base/cleanup.h"
 #include "output/snapshot/report.h"
-#include "pmodules/pmodules.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ static struct dp_error *report_snapshot(const struct dp_options *o, FILE *to)
 	if (o->view.when || o->view.last_ns || o->view.from_ns || o->view.to_ns)
 		return dp_error(DP_TAG_USAGE, "--when, --last, --from and --to are for recorded traces, and %s is none",
 		                o->name[0]);
-	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
+	DP_TRY(dp_snapshot_opened(o, &s));
 	dp_ready_run(s);
 	struct dp_error *err = dp_report_html(s, to);
 	dp_snapshot_destroy(s);
@@ -67,6 +67,8 @@ static struct dp_error *report(const struct dp_options *o)
 		return dp_error_advise(dp_error_sys(DP_TAG_SYS, "cannot open %s", o->name[0]),
 		                       "give the path of a trace (dynprobe traces lists them), of a run's -f json, or of a snapshot");
 	const enum dp_report_kind kind = dp_report_kind(o->name[0]);
+	if (kind != DP_REPORT_SNAPSHOT && o->name[1])
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe report takes one file at a time", o->name[1]);
 	dp_auto_free char *name = o->output ? strdup(o->output) : default_name(o->name[0], kind == DP_REPORT_TRACE);
 	if (!name)
 		return dp_error_nomem();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* show: a snapshot as text or JSON. */
+/* show: a snapshot, or a core file, as text or JSON. */
 #include "cli/commands/command.h"
+#include "cli/commands/snapshots/snapshot_opened.h"
 #include "cli/run/pager.h"
 #include "output/snapshot/show.h"
-#include "pmodules/pmodules.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static struct dp_error *show(const struct dp_options *o)
 	how.width = terminal_width();
 	how.quiet = o->quiet;
 	how.verbose = o->verbose > 0 ? (unsigned)o->verbose : 0;
-	DP_TRY(dp_snapshot_read_file(o->name[0], &s));
+	DP_TRY(dp_snapshot_opened(o, &s));
 	struct dp_pager pager = {0};
 	if (o->format != DP_FORMAT_JSON) /* which is the file as it is */
 		dp_ready_run(s);
