@@ -6,6 +6,7 @@
 #include "cli/run/progress.h"
 #include "cli/run/signals.h"
 #include "cli/run/status.h"
+#include "injector/tracee/proc/proc.h"
 #include "session/run/lttng_run.h"
 #include "session/run/run_keep.h"
 #include "session/run/snapshots.h"
@@ -87,9 +88,12 @@ static const char *what_is_followed(const struct dp_trace *t)
 
 static void say_where(const struct dp_trace *t)
 {
+	char why[sizeof(t->run.why_ring) + sizeof(" ()")] = "";
+	if (*t->run.why_ring)
+		snprintf(why, sizeof(why), " (%s)", t->run.why_ring);
 	dp_progress_clear();
 	if (t->spec.attach)
-		fprintf(stderr, "dynprobe: events stay in the target (%s); dynprobe record prints them\n", t->run.why_ring);
+		fprintf(stderr, "dynprobe: events stay in the target%s; dynprobe record prints them\n", why);
 	else if (t->spec.asked.tree)
 		fprintf(stderr, "dynprobe: measuring calls; Ctrl-C ends\n");
 	else if (t->spec.asked.what)
@@ -98,10 +102,44 @@ static void say_where(const struct dp_trace *t)
 		fprintf(stderr, "dynprobe: keeping the newest events of each thread%s%s; Ctrl-C ends and takes them\n",
 		        t->out.record_dir ? ", for " : "", t->out.record_dir ? t->out.record_dir : "");
 	else if (t->out.record_dir)
-		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder (%s); Ctrl-C ends\n", t->out.record_dir,
-		        t->run.why_ring);
+		fprintf(stderr, "dynprobe: recording into %s with the embedded recorder%s; Ctrl-C ends\n", t->out.record_dir, why);
 	else
-		fprintf(stderr, "dynprobe: showing events; recording is off (%s); Ctrl-C ends\n", t->run.why_ring);
+		fprintf(stderr, "dynprobe: showing events; recording is off%s; Ctrl-C ends\n", why);
+}
+
+struct unprobed { /* children that --follow does not mean */
+	const struct dp_trace *t;
+	pid_t parent;
+	size_t n;
+};
+
+static void count_unprobed(pid_t child, void *data)
+{
+	struct unprobed *u = data;
+	for (size_t i = 0; i < u->t->run.nsessions; i++)
+		if (dp_target_pid(u->t->run.session[i]->target) == child)
+			return;
+	u->n++;
+}
+
+/* The workers of a service that runs: --follow is about those to come. */
+static void say_unprobed(const struct dp_trace *t)
+{
+	struct unprobed u = {.t = t};
+	const char *comm = "";
+	for (size_t i = 0; i < t->run.nsessions; i++) {
+		const size_t before = u.n;
+		const pid_t pid = dp_target_pid(t->run.session[i]->target);
+		dp_proc_children(pid, count_unprobed, &u);
+		if (u.n > before && !before) {
+			u.parent = pid;
+			comm = dp_target_comm(t->run.session[i]->target);
+		}
+	}
+	if (u.n)
+		fprintf(stderr,
+		        "dynprobe: %zu child%s of %d (%s) that began before %s not probed: --pid %s means all processes of that name\n",
+		        u.n, u.n == 1 ? "" : "ren", u.parent, comm, u.n == 1 ? "is" : "are", comm);
 }
 
 static void say_which(const struct dp_trace *t)
@@ -114,6 +152,8 @@ static void say_which(const struct dp_trace *t)
 		        t->run.nsessions == 1 ? "" : "es");
 	else if (t->spec.follow)
 		fprintf(stderr, "dynprobe: following fork children%s\n", what_is_followed(t));
+	if (t->spec.follow && t->spec.npids)
+		say_unprobed(t);
 }
 
 static struct dp_error *open_outputs(struct dp_trace *t)

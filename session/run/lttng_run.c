@@ -82,15 +82,11 @@ static void choose_by_session(struct dp_run *run)
 
 struct dp_error *dp_lttng_choose(struct dp_run *run)
 {
-	if (run->trace->sink == DP_SINK_RING) {
-		because(run, "as requested");
+	if (run->trace->sink == DP_SINK_RING)
 		return NULL;
-	}
 	if (run->trace->sink == DP_SINK_AUTO || run->trace->sink == DP_SINK_CURRENT) {
 		/* A user who wants to see, count or record the events here has chosen the ring. */
-		if (run->trace->own_events)
-			because(run, "chosen by the output options");
-		else
+		if (!run->trace->own_events)
 			choose_by_session(run);
 		return NULL;
 	}

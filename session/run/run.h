@@ -43,7 +43,7 @@ struct dp_run {
 	bool lttng_by_rule;            /* we add a rule to the user's current session */
 	bool unheard;                  /* a session does not record the events of a process, for a known reason */
 	bool unanswered;               /* so it was with the process that started last */
-	char why_ring[256];            /* why the events do not go to LTTng */
+	char why_ring[256];            /* why the events do not go to LTTng; empty: the user chose so */
 	bool kept;                     /* some probes were left, and the session with them */
 	bool failed;
 	struct dp_lttng *lttng;

@@ -236,6 +236,17 @@ class Follow(Families):
         self.assert_all(t, r)
         self.assertIn("following fork children", r.err)
 
+    def test_children_that_began_before_are_named(self):
+        t = self.target("brood", "idle", 3, start_new_session=True)
+        self.addCleanup(os.killpg, t.pid, signal.SIGKILL)
+        os.kill(t.pid, signal.SIGUSR1)
+        wait_until(lambda: "GROWN" in t.output(), what="children")
+        said = f"3 children of {t.pid} (brood) that began before are not probed: --pid brood means all processes of that name"
+        run = lambda *args: self.dynprobe("--function", "foo", "--count", "-d", 0.1, *args, json_events=False)
+        self.assertIn(said, run("--pid", t.pid, "--follow").err)
+        self.assertNotIn("began before", run("--pid", t.pid).err, "nobody asked for children")
+        self.assertNotIn("began before", run("--pid", ",".join(map(str, [t.pid, *children(t.pid)])), "--follow").err)
+
     def test_more_children_than_rings_one_after_the_other(self):
         t = self.family("burst", 1500)
         r = self.follow(t)

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -229,6 +230,37 @@ bool dp_proc_has_children(pid_t pid, pid_t tid)
 {
 	char text[16];
 	return read_small(text, sizeof(text), pid, tid, "children") && text[0];
+}
+
+struct parent {
+	pid_t pid;
+	struct stat exe;
+	void (*each)(pid_t child, void *data);
+	void *data;
+};
+
+static bool stat_exe(pid_t pid, struct stat *ret)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return !stat(path, ret);
+}
+
+static bool look_for_child(pid_t pid, void *data)
+{
+	const struct parent *p = data;
+	struct dp_task_stat stat;
+	struct stat exe;
+	if (dp_proc_stat(pid, 0, &stat) && stat.ppid == p->pid && stat_exe(pid, &exe) && exe.st_dev == p->exe.st_dev &&
+	    exe.st_ino == p->exe.st_ino)
+		p->each(pid, p->data);
+	return true;
+}
+
+bool dp_proc_children(pid_t pid, void (*each)(pid_t child, void *data), void *data)
+{
+	struct parent p = {.pid = pid, .each = each, .data = data};
+	return stat_exe(pid, &p.exe) && dp_proc_each(look_for_child, &p);
 }
 
 bool dp_proc_in_vfork(pid_t pid, pid_t tid)

@@ -72,6 +72,9 @@ void dp_proc_call(pid_t pid, pid_t tid, struct dp_proc_call *ret);
 /* Has the thread children that still exist? False too if the kernel does not tell. */
 bool dp_proc_has_children(pid_t pid, pid_t tid);
 
+/* Calls `each` for every child that runs the same program, as a service's workers do. False: /proc cannot be read. */
+bool dp_proc_children(pid_t pid, void (*each)(pid_t child, void *data), void *data);
+
 /* One field of /proc/PID/task/TID/status as a signal mask. */
 uint64_t dp_proc_mask(pid_t pid, pid_t tid, const char *field);
 /* Several at once; a missing field gives 0. */
