@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads modules: finds the file, opens it by its language, runs load. */
 #include "pmodules/load/load.h"
+#include "base/buf.h"
 #include "pmodules/host/host_state.h"
 #include "pmodules/lua/lua.h"
 
@@ -67,12 +68,37 @@ static char *find(const char *path)
 	return found;
 }
 
+static int is_script(const struct dirent *e)
+{
+	const size_t n = strlen(e->d_name);
+	return n > 4 && !strcmp(e->d_name + n - 4, ".lua");
+}
+
+/* "deadlock, heap" */
+static void list_own(const char *dir, struct dp_buf *ret)
+{
+	struct dirent **entry = NULL;
+	const int n = scandir(dir, &entry, is_script, alphasort);
+	for (int i = 0; i < n; i++) {
+		dp_buf_printf(ret, "%s%.*s", i ? ", " : "", (int)strlen(entry[i]->d_name) - 4, entry[i]->d_name);
+		free(entry[i]);
+	}
+	free(entry);
+}
+
 static struct dp_error *not_found(const char *path)
 {
 	char own[PATH_MAX];
+	struct dp_buf names = {0};
 	if (strchr(path, '/') || !own_directory(own, sizeof(own)))
 		return dp_error_sys(DP_TAG_PMODULE, "cannot open the module %s", path);
-	return dp_error_sys(DP_TAG_PMODULE, "cannot find the module %s, here or in %s", path, own);
+	const int why = errno;
+	list_own(own, &names);
+	errno = why;
+	struct dp_error *err = dp_error_sys(DP_TAG_PMODULE, "cannot find the module %s, here or in %s%s%s", path, own,
+	                                    names.len ? ", which has " : "", names.len ? dp_buf_str(&names) : "");
+	dp_buf_fini(&names);
+	return err;
 }
 
 struct dp_error *dp_host_load(struct dp_host *h, const char *path)

@@ -151,6 +151,8 @@ class Modules(harness.Case):
         for words in (["run"], ["run", "/dev/null"], ["what"], [], ["run", "no.dps", "--module-load", good, "-o", "x"]):
             self.pmodule(*words, status=125)
         self.assertIn("pmodule new NAME", self.pmodule("--help").stdout)
+        r = harness.tool("snapshot", os.getpid(), "--module-load", "deadlck", status=harness.OWN_FAILURE)
+        self.assertRegex(r.stderr, r"cannot find the module deadlck, here or in \S+, which has deadlock, heap, leaks, \w+")
 
     def test_the_tool_exports_the_functions_of_the_header_and_no_others(self):
         with open(os.path.join(harness.ROOT, "pmodules", "pmodule.h")) as f:
