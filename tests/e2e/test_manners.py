@@ -68,6 +68,14 @@ class Typed(Case):
         self.target(harness.compiled(self.path("zqxserver"), "gcc", text='#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts("READY"); fflush(stdout); pause(); }\n'))
         self.assertIn("no process is named 'zqxservre'; did you mean zqxserver?", self.refused("--pid", "zqxservre", "--function", "main", tag="DP-NO-PROCESS"))
 
+    def test_variables_where_none_has_a_similar_name(self):
+        program = self.path("prog")
+        harness.compiled(program, "gcc", "-g", "-O1", text="struct box { int n; };\n__attribute__((noipa)) int serve(struct box *box, int kind) { return box->n + kind; }\n"
+                         "int main(void) { struct box b = {1}; return serve(&b, 2); }\n")
+        for options in (("--count", "--by", "xyzzy"), ("-t", "xyzzy"), ("--when", "xyzzy == 1")):
+            said = self.refused("--function", "serve", *options, "--", program, tag="DP-NO-VARIABLE")
+            self.assertIn("no variable 'xyzzy' is visible in serve, which has box, kind\n", said)
+
     def test_its_own_pid(self):
         p = subprocess.run(["sh", "-c", 'exec "$0" --pid $$ --function main', harness.DYNPROBE], capture_output=True, text=True, timeout=300)
         self.assertEqual(p.returncode, harness.OWN_FAILURE)

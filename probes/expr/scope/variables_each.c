@@ -107,6 +107,34 @@ struct dp_error *dp_variable_unreadable(struct dp_scope *s, const char *name, st
 	return why;
 }
 
+enum { LISTED = 12 };
+
+struct list {
+	struct dp_buf *to;
+	size_t n;
+};
+
+static bool put_one(struct dp_variable *v, void *data)
+{
+	struct list *l = data;
+	if (!strncmp(v->name, "__", 2)) /* the compiler's */
+		return true;
+	if (l->n++ < LISTED)
+		dp_buf_printf(l->to, "%s%s", l->n > 1 ? ", " : ", which has ", v->name);
+	return l->n <= LISTED;
+}
+
+/* Where no name is similar: those that there are. */
+static void list_variables(struct dp_scope *s, struct dp_buf *to)
+{
+	struct list l = {to, 0};
+	dp_variable_each(s, true, put_one, &l);
+	if (l.n <= LISTED)
+		dp_variable_each(s, false, put_one, &l);
+	if (l.n > LISTED)
+		dp_buf_printf(to, " ...");
+}
+
 struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_t at)
 {
 	struct dp_suggest suggest;
@@ -119,6 +147,8 @@ struct dp_error *dp_variable_unknown(struct dp_scope *s, const char *name, size_
 	offer_words(s, name, &suggest);
 	dp_buf_init(&help);
 	dp_suggest_print(&suggest, &help);
+	if (!suggest.n)
+		list_variables(s, &help);
 	const char *where = s->at.site.function.name && *s->at.site.function.name ? s->at.site.function.name : "this place";
 	dp_buf_init(&message);
 	dp_buf_printf(&message, "no variable '%s' is visible in %s%s", name, where, dp_buf_str(&help));
