@@ -64,6 +64,7 @@ struct dp_asked {      /* aggregations instead of events (session_aggs.h) */
 	uint64_t slower_ns, interval_ns;
 	size_t top; /* rows to show; 0: all */
 	bool folded, rate;
+	bool changes; /* each interval beside the one before */
 	bool tree, self; /* the tree of calls (--calls), or its functions by their own time (--self) instead */
 };
 /* Adds keys: KEY[,KEY...], each an expression, caller, backtrace[:N], pid, comm or exe. */

@@ -260,6 +260,24 @@ static struct dp_error *check_tree(struct dp_options *o)
 	return NULL;
 }
 
+/* Minima and maxima are always those of the whole run, and the frames of backtraces go with their processes. */
+struct dp_error *dp_changes_check(const struct dp_options *o)
+{
+	const struct dp_asked *a = &o->trace.asked;
+	if (!a->changes)
+		return NULL;
+	if (!a->interval_ns || !a->what || a->tree || o->profile_hz || o->off_cpu)
+		return dp_error(DP_TAG_USAGE,
+		                "--changes compares the intervals of an aggregation: also give --interval TIME, and --count, --hist, --sum or --avg");
+	if (a->what & (DP_AGG_MIN | DP_AGG_MAX))
+		return dp_error(DP_TAG_USAGE, "--changes: --min and --max are always of the whole run; compare --hist, --sum or --avg");
+	if (dp_asked_has_key(a, DP_KEY_STACK))
+		return dp_error(DP_TAG_USAGE, "--changes and --by backtrace exclude each other: record, and compare with dynprobe view --against");
+	if (o->format == DP_FORMAT_OPENMETRICS || a->folded || o->flame)
+		return dp_error(DP_TAG_USAGE, "--changes compares numbers in a table: use it without --folded, --flame and -f openmetrics");
+	return NULL;
+}
+
 /* The file is replaced as a whole, each time. */
 static struct dp_error *check_metrics(const struct dp_options *o)
 {

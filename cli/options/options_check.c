@@ -43,7 +43,7 @@ static struct dp_error *check_run(const struct dp_options *o)
 		                o->trace.programs.item[0]);
 	if (o->trace.npids && o->trace.command)
 		return dp_error(DP_TAG_USAGE, "running processes (--pid, --cgroup) and a command exclude each other");
-	return NULL;
+	return dp_changes_check(o);
 }
 
 /* Later installations have their own rings, but a process can have only one LTTng sink and one handler of traps. */

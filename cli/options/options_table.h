@@ -36,7 +36,7 @@ struct dp_option_row {
 
 #define DP_WAIT_MOST_NS UINT64_C(600000000000) /* --max-wait: as the agent's DP_LOADED_MOST_NS */
 
-#define DP_OPTION_ROWS 124u
+#define DP_OPTION_ROWS 125u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 struct dp_verb_text {
@@ -87,6 +87,7 @@ struct dp_error *dp_flame_verb_check(const struct dp_options *o) DP_MUST_CHECK;
 /* The rules that hold wherever there are aggregations. */
 struct dp_error *dp_aggs_check_asked(const struct dp_asked *a) DP_MUST_CHECK;
 dp_option_taker dp_option_view_format;
+struct dp_error *dp_changes_check(const struct dp_options *o) DP_MUST_CHECK; /* --changes, of a run */
 struct dp_error *dp_view_check(struct dp_options *o) DP_MUST_CHECK;
 
 /* options_snapshot.c */

@@ -235,6 +235,8 @@ const struct dp_option_row dp_option_rows[DP_OPTION_ROWS] = {
          DURATION(trace.asked.slower_ns)},
         {"interval", 0, "TIME", "also show the changes (of --calls the whole so far) every TIME", PROBES,
          DURATION(trace.asked.interval_ns)},
+        {"changes", 0, NULL, "with --interval: each interval beside the one before, what changed most first", V(RUN),
+         FLAG(trace.asked.changes)},
         {"top", 0, "[=N]", "only the N greatest rows (default 20)", COUNTS, NUMBER(trace.asked.top, size_t), .value = 20},
         {"folded", 0, NULL, "one line for each backtrace, for flame graphs; with --by backtrace", COUNTS,
          FLAG(trace.asked.folded)},

@@ -2,6 +2,7 @@
 #include "cli/run/aggregations.h"
 
 #include "cli/terminal/table.h"
+#include "injector/tracee/tracee.h"
 #include "session/run/rows.h"
 
 #include <errno.h>
@@ -132,6 +133,30 @@ void dp_aggs_print(const struct dp_options *options, const struct dp_aggs_shown 
 		dp_aggs_text(shown, to);
 }
 
+static bool put_changes(const struct dp_options *options, const struct dp_compared *c, FILE *to)
+{
+	return options->format == DP_FORMAT_JSON ? dp_compared_json(c, to) : dp_compared_text(c, to);
+}
+
+/* Nothing for the first interval. */
+static void print_changes(struct dp_trace *t, const struct dp_aggs_shown *shown, FILE *to)
+{
+	const uint64_t begin = dp_now_ns() + (uint64_t)dp_clock_offset() - (uint64_t)(shown->seconds * 1e9);
+	const struct dp_compared c = {{t->earlier.shown, t->earlier.begin_ns}, {*shown, begin}};
+	bool ok = !t->earlier.row || put_changes(t->options, &c, to);
+	ok &= dp_compared_keep(&t->earlier, shown, begin);
+	if (!ok)
+		fprintf(stderr, "dynprobe: out of memory: changes are not shown\n");
+}
+
+static void print(struct dp_trace *t, const struct dp_aggs_shown *shown, FILE *to)
+{
+	if (shown->delta && t->options->trace.asked.changes)
+		print_changes(t, shown, to);
+	else
+		dp_aggs_print(t->options, shown, to);
+}
+
 static void draw(struct dp_trace *t, const struct dp_aggs_shown *shown)
 {
 	dp_auto_free char *text = NULL;
@@ -139,7 +164,7 @@ static void draw(struct dp_trace *t, const struct dp_aggs_shown *shown)
 	FILE *to = open_memstream(&text, &n);
 	if (!to)
 		return;
-	dp_aggs_text(shown, to);
+	print(t, shown, to);
 	if (!fclose(to))
 		dp_table_draw(&t->out.drawn, text, t->out.file);
 	fflush(t->out.file);
@@ -159,13 +184,15 @@ static struct dp_error *show(struct dp_trace *t, bool delta)
 		return NULL;
 	shown.sources = t->out.sources;
 	shown.width = dp_table_width(t->options);
-	shown.rate |= t->spec.asked.interval_ns && dp_table_is_redrawn(t->options); /* also of the last one, which stays */
-	if (delta && dp_table_is_redrawn(t->options)) {
+	/* Changes are below each other: who compares looks back. The last table stays, and is like those before. */
+	const bool redrawn = dp_table_is_redrawn(t->options) && !t->spec.asked.changes;
+	shown.rate |= t->spec.asked.interval_ns && redrawn;
+	if (delta && redrawn) {
 		draw(t, &shown);
 		return NULL;
 	}
 	dp_redraw_clear(&t->out.drawn, t->out.file);
-	dp_aggs_print(t->options, &shown, t->out.file);
+	print(t, &shown, t->out.file);
 	fflush(t->out.file);
 	return delta ? NULL : draw_flame(t, &shown);
 }

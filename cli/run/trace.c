@@ -342,6 +342,7 @@ static void trace_fini(struct dp_trace *t)
 		dp_error_destroy(dp_outputs_end(&t->out));
 	dp_outputs_fini(&t->out);
 	dp_calls_close(t->tree);
+	dp_compared_kept_fini(&t->earlier);
 	dp_run_fini(&t->run);
 	if (t->signal_fd >= 0)
 		close(t->signal_fd);

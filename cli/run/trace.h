@@ -6,6 +6,7 @@
 #include "cli/options/options.h"
 #include "cli/run/outputs.h"
 #include "cli/tree/calls_shown.h"
+#include "output/aggregations/compared.h"
 #include "session/run/run.h"
 
 struct dp_trace {
@@ -15,6 +16,7 @@ struct dp_trace {
 	const struct dp_options *options;
 	struct dp_outputs out;
 	struct dp_calls_shown *tree; /* calls_shown.h; NULL: events */
+	struct dp_compared_kept earlier; /* --changes: the last interval */
 	int signal_fd;
 	int signal; /* the one that ended it, or 0 */
 	bool cut;   /* the recording ended early, because its disk is full */

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { CELL = 10, CHANGE = 8, BEFORE = 0, AFTER = 1 };
-#define SAME_LENGTH 0.01 /* periods that differ by less are of one length */
+enum { CELL = 9, CHANGE = 6, BEFORE = 0, AFTER = 1 };
+#define SAME_LENGTH 0.02 /* periods that differ by less are of one length */
 
 /* ---- which rows are one ---------------------------------------------------------------------------------------------------- */
 
@@ -148,14 +148,19 @@ static bool is_one_length(double a, double b)
 	return fabs(a - b) <= SAME_LENGTH * fmax(a, b);
 }
 
-static bool make_pairs(struct pairs *p, const struct dp_compared *c)
+static unsigned words_of(const struct dp_aggs_shown *a)
 {
 	unsigned words = 0;
+	for (size_t i = 0; i < a->nparts; i++)
+		words += dp_agg_part_words(&a->part[i]);
+	return words;
+}
+
+static bool make_pairs(struct pairs *p, const struct dp_compared *c)
+{
 	*p = (struct pairs){.a = {&c->before.shown, &c->after.shown}};
 	p->per_second = !is_one_length(c->before.shown.seconds, c->after.shown.seconds);
-	for (size_t i = 0; i < c->after.shown.nparts; i++)
-		words += dp_agg_part_words(&c->after.shown.part[i]);
-	p->cells = calloc(words + 1, sizeof(*p->cells));
+	p->cells = calloc(words_of(&c->after.shown) + 1, sizeof(*p->cells));
 	p->none.cells = p->cells;
 	if (!p->cells || !name_all(p) || !(p->pair = calloc(p->nnamed + 1, sizeof(*p->pair))))
 		return false;
@@ -345,4 +350,34 @@ bool dp_compared_json(const struct dp_compared *c, FILE *to)
 	dp_buf_fini(&b);
 	destroy_pairs(&p);
 	return ok;
+}
+
+/* ---- a period of a run ----------------------------------------------------------------------------------------------------- */
+
+void dp_compared_kept_fini(struct dp_compared_kept *k)
+{
+	free(k->row);
+	free(k->cells);
+	*k = (struct dp_compared_kept){.row = NULL};
+}
+
+bool dp_compared_keep(struct dp_compared_kept *k, const struct dp_aggs_shown *a, uint64_t begin_ns)
+{
+	const unsigned words = words_of(a);
+	dp_compared_kept_fini(k);
+	k->row = calloc(a->n + 1, sizeof(*k->row));
+	k->cells = calloc(a->n * words + 1, sizeof(*k->cells));
+	if (!k->row || !k->cells) {
+		dp_compared_kept_fini(k);
+		return false;
+	}
+	for (size_t i = 0; i < a->n; i++) {
+		k->row[i] = a->row[i];
+		k->row[i].comm = NULL; /* its process may end */
+		k->row[i].cells = memcpy(k->cells + i * words, a->row[i].cells, words * sizeof(*k->cells));
+	}
+	k->shown = *a;
+	k->shown.row = k->row;
+	k->begin_ns = begin_ns;
+	return true;
 }

@@ -399,9 +399,15 @@ class Cookbook(Pages):
         self.assertEqual(set(a.rows(r'parse: request->verb="([^"]*)"')), {"square"})
         self.assertEqual(sum(int(n) for n in a.rows(r"^\S+;parse (\d+)$")), 40)
 
+    COMPARED = r"^ +(\d[\d.]*) +(\d[\d.]*) +\S+ .* handle_request:return$"
+
     def test_changed(self):
-        row, = self.ask("changed").rows(r"^ +(\d+) +(\d+) +\S+ .* handle_request:return$")
-        self.assertGreater(min(map(int, row)), 0)
+        for row in self.ask("changed").rows(self.COMPARED):
+            self.assertGreater(min(map(float, row)), 0)
+
+    def test_yesterday(self):
+        row, = self.ask("yesterday").rows(self.COMPARED)
+        self.assertGreater(min(map(float, row)), 0)
 
     def test_doctor(self):
         self.assertRegex(self.ask("doctor").out, r"process \d+ \(server\)\n  ok    attach +dynprobe may attach\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tests `dynprobe view --against`: what changed since an earlier period of a trace, or since another trace."""
+"""Tests `dynprobe view --against`: what changed since an earlier period of a trace, or since another trace; and --changes of a run."""
 
 import os
 import re
@@ -141,6 +141,51 @@ class Against(Case):
             self.assertIn(said, r.stderr)
             self.assertEqual(r.stdout, "")
         self.assertFalse(os.path.exists(self.path("x.svg")))
+
+
+@needs("gcc")
+class Changes(Case):
+    """Each interval of a run beside the one before."""
+
+    def run_it(self, *args, half=1.5, **kw):
+        program = harness.compiled(self.path("prog"), "gcc", "-g", "-O1", "-w", text=PROGRAM)
+        return self.dynprobe(*args, "--interval", 0.5, "--changes", "--", program, half, **kw)
+
+    def test_each_interval_follows_the_one_before(self):
+        r = self.run_it("--return", "serve", "--return", "store", "--sum", "duration", "--count")
+        self.assert_ok(r)
+        for name in ("serve", "store"):
+            rows = [x for x in r.of_type("comparison") if x["probe"].startswith(name)]
+            final, = (x for x in r.answers if x["probe"].startswith(name))
+            self.assertGreater(len(rows), 1)
+            for one, next_one in zip(rows, rows[1:]):
+                if name == "serve":  # which has a row each time
+                    self.assertEqual(one["after"], next_one["before"])
+                self.assertGreater(one["before"]["seconds"], 0.4)
+            seen = rows[0]["before"]["hits"] + sum(x["after"]["hits"] for x in rows)
+            self.assertLessEqual(seen, final["hits"])
+            self.assertGreater(seen, final["hits"] / 2)
+        self.assertFalse([x for x in r.answers if not x["final"]], "intervals have no rows of their own")
+
+    def test_as_text_by_keys(self):
+        r = self.run_it("--return", "serve", "--hist", "duration", "--by", "us,comm", json_events=False)
+        self.assert_ok(r)
+        tables = re.findall(r"^before: .* s from .*; after: .* s from .*\n +hits(?:/s)? +~p50 +~p99\n( +before +after +change){3} of duration, by us,comm\n((?: +\S+.* prog\n)+)", r.out + r.err, re.M)
+        self.assertGreater(len(tables), 2, r.out + r.err)
+        self.assertRegex("".join(rows for _, rows in tables), r" new .*serve:return +20000 +prog\n")
+
+    def test_what_cannot_be_compared_is_refused(self):
+        for args in (
+            ("--function", "serve", "--changes"),
+            ("--function", "serve", "--count", "--changes"),
+            ("--function", "serve", "--max", "us", "--interval", 1, "--changes"),
+            ("--function", "serve", "--count", "--by", "backtrace", "--interval", 1, "--changes"),
+            ("--calls", "serve", "--interval", 1, "--changes"),
+            ("--profile", "--by", "pid", "--interval", 1, "--changes"),
+        ):
+            r = harness.tool(*args, "--", "true", status=harness.OWN_FAILURE)
+            self.assertIn("[DP-USAGE]", r.stderr)
+            self.assertIn("--changes", r.stderr)
 
 
 if __name__ == "__main__":
