@@ -119,7 +119,7 @@ static size_t raise_displacement(uint8_t *bytes, size_t modrm_at, size_t n)
 /*
  * A call reads its target before it pushes, and a fault there changes nothing: programs detect null pointers that way. So the
  * operand is read first, by a push to the place of the return address; it faults in the same way, and its result is overwritten.
- * (Not for operands relative to rip: those are in the module itself.)
+ * (Not for operands relative to rip: those are in the module itself, unless the base of a segment is added.)
  */
 static struct dp_error *put_operand_check(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
 {
@@ -131,6 +131,15 @@ static struct dp_error *put_operand_check(const struct dp_insn *insn, uint64_t t
 	dp_buf_put(out, bytes, insn->len);
 	dp_buf_put(out, lea, sizeof(lea));
 	return NULL;
+}
+
+/* Does a prefix add the base of fs or gs to the operand's address? */
+static bool has_segment(const struct dp_insn *insn)
+{
+	for (unsigned i = 0; i < insn->opcode_at; i++)
+		if (insn->bytes[i] == 0x64 || insn->bytes[i] == 0x65)
+			return true;
+	return false;
 }
 
 static struct dp_error *put_call_indirect(const struct dp_insn *insn, uint64_t to, struct dp_buf *out)
@@ -145,7 +154,7 @@ static struct dp_error *put_call_indirect(const struct dp_insn *insn, uint64_t t
 		n = raise_displacement(bytes, insn->modrm_at, n);
 	if (!n || n > DP_INSN_MAX)
 		return refuse(insn, "its displacement from rsp cannot be adjusted for the pushed return address");
-	if (bytes[insn->modrm_at] >> 6 != 3 && !insn->disp_at)
+	if (bytes[insn->modrm_at] >> 6 != 3 && (!insn->disp_at || has_segment(insn)))
 		DP_TRY(put_operand_check(insn, to, out));
 	dp_put_push(out, insn->addr + insn->len);
 	uint64_t end = to + (out->len - before) + n;
