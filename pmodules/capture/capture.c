@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The order of a snapshot. As much as possible is done before the stop (modules are loaded, debug information is read for the
- * stacks at that time) and after the release, since the threads wait in between.
- */
+/* The order of a snapshot. As much as possible is done before the stop (modules are loaded, debug information is read for the
+ * stacks at that time) and after the release, since the threads wait in between. */
 #include "pmodules/capture/capture_internal.h"
 
 #include "pmodules/fault/fault.h"
@@ -38,6 +36,8 @@ static struct dp_error *load_modules(struct dp_snap_capture *t)
 		DP_TRY(dp_host_load(t->host, o->modules[i]));
 	for (size_t i = 0; o->module_dirs && o->module_dirs[i]; i++)
 		DP_TRY(dp_host_load_dir(t->host, o->module_dirs[i]));
+	if (o->of_core)
+		dp_host_load_ready(t->host, "stl");
 	return NULL;
 }
 

@@ -28,6 +28,7 @@ struct dp_snap_capture_options {
 	size_t nfaults;
 	/* pmodules */
 	const char *const *modules, *const *module_dirs, *const *module_options, *const *lua_allow;
+	bool of_core; /* no process waits for modules: stl runs unasked (decision 0083) */
 	uint64_t module_timeout_ns;
 	const char *version; /* of dynprobe */
 	void (*log)(enum dp_log_level level, const char *module, const char *text, void *data);

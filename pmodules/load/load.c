@@ -68,22 +68,12 @@ static char *find(const char *path)
 	return found;
 }
 
-static int is_script(const struct dirent *e)
-{
-	const size_t n = strlen(e->d_name);
-	return n > 4 && !strcmp(e->d_name + n - 4, ".lua");
-}
-
 /* "deadlock, heap" */
-static void list_own(const char *dir, struct dp_buf *ret)
+static void list_one(const char *path, const char *name, void *data)
 {
-	struct dirent **entry = NULL;
-	const int n = scandir(dir, &entry, is_script, alphasort);
-	for (int i = 0; i < n; i++) {
-		dp_buf_printf(ret, "%s%.*s", i ? ", " : "", (int)strlen(entry[i]->d_name) - 4, entry[i]->d_name);
-		free(entry[i]);
-	}
-	free(entry);
+	struct dp_buf *names = data;
+	(void)path;
+	dp_buf_printf(names, "%s%s", names->len ? ", " : "", name);
 }
 
 static struct dp_error *not_found(const char *path)
@@ -93,7 +83,7 @@ static struct dp_error *not_found(const char *path)
 	if (strchr(path, '/') || !own_directory(own, sizeof(own)))
 		return dp_error_sys(DP_TAG_PMODULE, "cannot open the module %s", path);
 	const int why = errno;
-	list_own(own, &names);
+	dp_own_modules_each(list_one, &names);
 	errno = why;
 	struct dp_error *err = dp_error_sys(DP_TAG_PMODULE, "cannot find the module %s, here or in %s%s%s", path, own,
 	                                    names.len ? ", which has " : "", names.len ? dp_buf_str(&names) : "");
@@ -171,4 +161,27 @@ void dp_own_modules_each(void (*each)(const char *path, const char *name, void *
 		free(names[i]);
 	}
 	free(names);
+}
+
+struct ready {
+	struct dp_host *host;
+	const char *name;
+};
+
+static void load_if_named(const char *path, const char *name, void *data)
+{
+	const struct ready *r = data;
+	struct dp_error *err = !strcmp(name, r->name) ? dp_host_load(r->host, path) : NULL;
+	if (err)
+		dp_host_log(r->host, DP_LOG_DEBUG, NULL, "%s", err->message);
+	dp_error_destroy(err);
+}
+
+void dp_host_load_ready(struct dp_host *h, const char *name)
+{
+	struct pmodule *m;
+	DL_FOREACH(h->modules, m)
+	if (m->id && !strcmp(m->id, name))
+		return;
+	dp_own_modules_each(load_if_named, &(struct ready){h, name});
 }

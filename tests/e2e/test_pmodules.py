@@ -177,6 +177,20 @@ class ReadyMade(PmoduleCase):
         self.assertEqual(after("ages = unordered_map of 1", 1), ['[0] = {"ada", 36}'])
 
     @unittest.skipUnless(os.path.exists(target_path("containers")), "no C++ compiler")
+    def test_a_core_shows_containers_unasked_and_with_no_file_of_the_working_directory(self):
+        core = self.core(self.target("containers").pid)
+        self.written("stl", 'error("loaded")')
+        self.written("stl.lua", 'error("loaded")')
+        for args in (("show", core), ("report", core, "-o", "-"), ("snapshot", "--core", core, "-o", self.path("core.dps")), ("show", self.path("core.dps"))):
+            p = harness.tool(*args, status=0, cwd=self.dir)
+            self.assertNotIn("loaded", p.stdout[:2000] + p.stderr)
+            if args[0] == "show":
+                self.assertRegex(p.stdout, r'names = map of 3\n +\[0\] = \{1, "un"\}')
+        own = self.written("mine.lua", 'pmodule.define{ id = "stl", load = function() end }')
+        harness.tool("snapshot", "--core", core, "-o", self.path("mine.dps"), "--module-load", own, status=0)
+        self.assertNotIn("map of 3", harness.tool("show", self.path("mine.dps"), status=0).stdout, "a module of that id takes its place")
+
+    @unittest.skipUnless(os.path.exists(target_path("containers")), "no C++ compiler")
     def test_stl_knows_the_rest_and_believes_no_damaged_container(self):
         shown, _ = self.snapshot(self.target("containers"), self.module("stl"))
         lines = [line.strip() for line in shown.splitlines()]

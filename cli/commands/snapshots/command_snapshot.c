@@ -189,6 +189,7 @@ static struct dp_error *list_processes(struct shooting *j)
 static struct dp_error *take(struct shooting *j)
 {
 	struct dp_snap_capture_options wanted = j->o->snapshot.take;
+	wanted.of_core = j->o->snapshot.core;
 	wanted.log = dp_module_log_line;
 	wanted.data = &j->log;
 	wanted.still.allow_seccomp = j->o->trace.allow_seccomp;

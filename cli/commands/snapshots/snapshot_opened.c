@@ -27,6 +27,7 @@ static struct dp_error *take(const struct dp_options *o, struct dp_module_log *l
 {
 	struct dp_snap_capture_options wanted = o->snapshot.take;
 	struct dp_snap_capture *capture = NULL;
+	wanted.of_core = true;
 	wanted.log = dp_module_log_line;
 	wanted.data = log;
 	wanted.version = "dynprobe " DP_VERSION;
