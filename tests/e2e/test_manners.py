@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Tests what dynprobe says to a user who typed something wrong: what is wrong, and what to type instead."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 
 import harness
 from harness import Case, compiled, needs, needs_root, wait_until
@@ -266,6 +271,22 @@ class Help(Case):
             text = harness.tool("--help", topic, status=0).stdout
             self.assertLessEqual(len(text.splitlines()), 50, topic)
             self.assertEqual(harness.tool("help", topic, status=0).stdout, text)
+
+    def test_help_is_as_wide_as_the_terminal(self):
+        for columns in (80, 100, 200):
+            reader, terminal = pty.openpty()
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+            p = subprocess.Popen([harness.DYNPROBE, "--help", "counts"], stdin=subprocess.DEVNULL, stdout=terminal)
+            os.close(terminal)
+            text = b""
+            with contextlib.suppress(OSError):  # a terminal's end
+                while part := os.read(reader, 1 << 16):
+                    text += part
+            os.close(reader)
+            self.assertEqual(p.wait(300), 0)
+            widest = max(len(line.rstrip("\r")) for line in text.decode().split("\n"))
+            self.assertLessEqual(widest, min(columns, 112))
+            self.assertGreater(widest, min(columns, 112) - 15)
 
     def test_every_option_is_in_a_topic(self):
         options = lambda *words: {line.split()[0] for line in harness.tool(*words, status=0).stdout.replace("-p, ", "").splitlines() if line.startswith("      --")}

@@ -4,16 +4,27 @@
 #include "probes/point/suggest.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
 
-enum { COLUMN = 28, WIDTH = 110 };
+enum { COLUMN = 28, NARROWEST = 60, WIDEST = 110 };
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
-/* The text from COLUMN on, in lines of at most WIDTH. */
+/* A terminal's; of files WIDEST. */
+static size_t width_of(FILE *to)
+{
+	struct winsize w = {0};
+	if (ioctl(fileno(to), TIOCGWINSZ, &w) || !w.ws_col || w.ws_col > WIDEST)
+		return WIDEST;
+	return w.ws_col > NARROWEST ? w.ws_col - 2u : NARROWEST; /* COLUMN counts from 0 */
+}
+
+/* The text from COLUMN on, in lines of that width. */
 static void put_wrapped(const char *text, FILE *to)
 {
-	while (strlen(text) > WIDTH - COLUMN) {
-		size_t n = WIDTH - COLUMN;
+	const size_t width = width_of(to);
+	while (strlen(text) > width - COLUMN) {
+		size_t n = width - COLUMN;
 		while (n && text[n] != ' ')
 			n--;
 		if (!n)

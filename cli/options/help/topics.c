@@ -26,7 +26,7 @@ const struct dp_topic dp_topics[] = {
          "count hist sum avg min max by slower-than rate interval top folded flame title calls self profile",
          "  --function malloc --sum arg0 --by backtrace\n"
          "  --return foo --hist duration -d 10\n"
-         "  --calls handle_request -d 10              the tree of calls below it, with times\n"
+         "  --calls handle_request -d 10              the tree of calls below it\n"
          "  --function 'PyUnicode_*' --count --top=10 --interval 1s\n"},
         {"end", "how long, and how much memory: -n, -d, --buffer-size",
          "hits duration buffer-size max-memory on-full overwrite max-pause", NULL},
