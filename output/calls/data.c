@@ -14,6 +14,10 @@ struct dp_kernel_sigaction { /* libc's own is another */
 	uint64_t sa_handler, sa_flags, sa_restorer, sa_mask;
 };
 
+struct dp_kernel_clone_args { /* as far as every kernel with clone3 has it: CLONE_ARGS_SIZE_VER0 */
+	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+};
+
 struct call_member {
 	const char *name, *means;
 	size_t at, size;

@@ -104,6 +104,18 @@ os._exit(3)
 """)
         self.same_as_strace('access("/nonexistent/begin"', "/usr/bin/python3", "-I", "-S", "-B", script)
 
+    @needs("strace")
+    def test_a_thread_as_strace_has_it(self):
+        command = ["/usr/bin/python3", "-I", "-S", "-c", "import _thread, time; _thread.start_new_thread(time.sleep, (0,)); time.sleep(0.2)"]
+        subprocess.run(["strace", "-f", "-o", self.path("strace"), "-e", "trace=clone3", *command], check=False, capture_output=True, timeout=300)
+        plain = lambda text: re.sub(r"0x[0-9a-f]{5,}", "ADDR", re.sub(r" => \{.*?\}\)?(?=, )", "", text))
+        theirs = [plain(m[0]) for m in re.finditer(r"clone3\(\{.*\}.*?, \d+", text_of(self.path("strace")))]
+        lines, _ = self.text("--no-record", "--syscall", "clone3", "--", *command)
+        ours = [plain(text.partition(")")[0]) for text in texts(lines)]
+        if not theirs:
+            self.skipTest("libc starts threads by clone")
+        self.assertEqual(ours, theirs)
+
     def test_calls_at_places_of_any_number_have_names(self):
         lines, r = self.text("--syscall", "*", "--", target_path("calls"), 3)
         seen = texts(lines)
