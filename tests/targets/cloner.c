@@ -39,6 +39,7 @@ static int child(void *arg)
 static int neighbour(void *arg)
 {
 	int status = 42;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if the test kills the program */
 	for (unsigned i = (unsigned)(uintptr_t)arg; !target_stop && status == 42; i += CALLS)
 		status = work(i);
 	return status;
