@@ -24,7 +24,7 @@
 
 struct mapped {
 	char path[PATH_MAX]; /* as maps shows it, without " (deleted)" */
-	bool deleted, exec;
+	bool deleted, loaded; /* loaded: a mapping of code, or of data to be changed */
 	unsigned major, minor;
 	unsigned long inode;
 };
@@ -39,7 +39,7 @@ static bool parse(const char *line, size_t n, struct mapped *ret)
 	if (!slash || length >= sizeof(ret->path) ||
 	    sscanf(line, "%*x-%*x %4s %*x %x:%x %lu", perms, &ret->major, &ret->minor, &ret->inode) != 4)
 		return false;
-	ret->exec = strchr(perms, 'x');
+	ret->loaded = strpbrk(perms, "xw");
 	memcpy(ret->path, slash, length);
 	ret->path[length] = 0;
 	ret->deleted = length >= sizeof(gone) && !strcmp(ret->path + length - sizeof(gone) + 1, gone);
@@ -102,7 +102,10 @@ static void digest(const struct mapped *m, uint64_t *ret)
 		*ret = (*ret ^ m->inode) * UINT64_C(0x100000001b3);
 }
 
-/* The mappings of a file are neighbours. */
+/*
+ * The mappings of a file are neighbours. A loader maps code before data that it changes; whose code was moved to anonymous pages
+ * since (huge pages) still has that data.
+ */
 static enum dp_mapper look_through(pid_t pid, const char *maps, const struct dp_mapper_search *search)
 {
 	struct mapped m, last = {.path = ""};
@@ -119,7 +122,7 @@ static enum dp_mapper look_through(pid_t pid, const char *maps, const struct dp_
 				report(pid, &m, search);
 		}
 		data |= wanted;
-		code |= wanted && m.exec;
+		code |= wanted && m.loaded;
 	}
 	return code ? DP_MAPPER_YES : data ? DP_MAPPER_DATA : DP_MAPPER_NO;
 }

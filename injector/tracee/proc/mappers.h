@@ -21,7 +21,7 @@ struct dp_mapper_search {
 	uint64_t *digest; /* of the files that the process maps, is stored here; or NULL */
 };
 /*
- * DATA: it maps the file, but no code of it: it reads the file, or its loader is about to map the rest.
+ * DATA: it maps the file only to read it, or its loader is about to map the rest.
  * DENIED: this user may not see its mappings. A kernel thread and a zombie have none.
  */
 enum dp_mapper { DP_MAPPER_NO, DP_MAPPER_YES, DP_MAPPER_DATA, DP_MAPPER_DENIED };

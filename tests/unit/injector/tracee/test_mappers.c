@@ -53,6 +53,8 @@ Test(mappers, path_is_one_file_also_after_it_was_replaced)
 	void *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	cr_assert(map != MAP_FAILED);
 	cr_expect_eq(is(path), DP_MAPPER_DATA, "a loader maps the code last");
+	cr_assert(!mprotect(map, 4096, PROT_READ | PROT_WRITE));
+	cr_expect_eq(is(path), DP_MAPPER_YES, "its code may be in anonymous pages");
 	cr_assert(!mprotect(map, 4096, PROT_READ | PROT_EXEC));
 	cr_expect_eq(is(path), DP_MAPPER_YES);
 	snprintf(other, sizeof(other), "%s.new", path);
