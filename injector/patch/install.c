@@ -392,7 +392,25 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 	return written ? dp_error_destroy(err) : err;
 }
 
-/* Reports what cannot be removed, because no later step will. */
+/*
+ * Reports what cannot be removed, because no later step will. Its tag is then not that of the failure, which callers may mend by
+ * another installation: that would stand on what is left of this one.
+ */
+static struct dp_error *left_over(struct dp_target *t, struct dp_error *err, const struct dp_remove_report *report,
+                                  const struct dp_error *failed)
+{
+	struct dp_error *more =
+	        failed ? dp_error(failed->tag,
+	                          "probes are left in process %d, because they cannot be removed now: %s; they were to be "
+	                          "removed because %s",
+	                          t->process.pid, failed->message, err->message)
+	               : dp_error(DP_TAG_BUSY,
+	                          "%zu sites and %zu bytes are left in process %d: %s; they were to be removed because %s",
+	                          report->left_sites, report->left_bytes, t->process.pid, report->why, err->message);
+	dp_error_destroy(err);
+	return dp_error_advise(more, "dynprobe detach --pid PID removes what is left; until then it does nothing");
+}
+
 static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct dp_install_stats *stats)
 {
 	struct dp_remove_report report;
@@ -401,11 +419,8 @@ static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct d
 	stats->held_ns += report.held_ns;
 	stats->stops += report.stops;
 	stats->vain += report.vain;
-	if (failed || report.left_sites || report.left_bytes) {
-		err = dp_error_wrap(err, "%zu sites and %zu bytes are left in process %d: %s", report.left_sites,
-		                    report.left_bytes, t->process.pid, failed ? failed->message : report.why);
-		err = dp_error_advise(err, "dynprobe detach --pid PID removes what is left; until then it does nothing");
-	}
+	if (failed || report.left_sites || report.left_bytes)
+		err = left_over(t, err, &report, failed);
 	dp_error_destroy(failed);
 	return err;
 }

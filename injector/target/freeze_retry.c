@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define TRIES     120
+#define LAST_TRIES (TRIES + 20)
 #define TRIES_MAX 400 /* with --max-pause: each one is short */
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
@@ -51,13 +52,19 @@ static bool is_passing(const struct dp_error *err)
 
 /*
  * Later attempts may hold threads longer, or a busy machine could never be probed. A removal must succeed in the end, so it
- * continues with the longer limits at each of its steps instead of starting over.
+ * continues with the longer limits at each of its steps instead of starting over, up to 200 ms: a thousand threads take as long
+ * on a busy machine.
  */
 static uint64_t limit_of(const struct dp_target *t, int tried)
 {
 	if (t->doing == DP_REMOVING)
 		tried = t->patience.vain_removing;
-	const uint64_t times = tried < 20 ? 1 : tried < 40 ? 3 : tried < 80 ? 10 : 25, usual = times * DP_FREEZE_LIMIT_NS;
+	const uint64_t times = tried < 20           ? 1
+	                       : tried < 40         ? 3
+	                       : tried < 80         ? 10
+	                       : tried < LAST_TRIES ? 25
+	                                            : 100,
+	               usual = times * DP_FREEZE_LIMIT_NS;
 	const uint64_t most = t->patience.max_pause_ns;
 	const bool bounded = most && (t->doing != DP_REMOVING || tried < TRIES);
 	return bounded && most < usual ? most : usual;

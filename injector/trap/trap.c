@@ -18,6 +18,9 @@
 
 #define ARM_TRIES     200
 #define REST_NS       3000000L
+#define MANY_THREADS  300u
+#define MANY_NS       UINT64_C(4000000)   /* many threads are held in vain for a handler that is not needed */
+#define OPTIONAL_NS   UINT64_C(500000000) /* else */
 #define GO_BUILD_INFO "\xff Go buildinf:"
 
 /* ---- can traps be used? ----------------------------------------------------------------------------------------------- */
@@ -258,16 +261,36 @@ static struct dp_error *unsafe_too(struct dp_error *err)
 	return more;
 }
 
-struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently)
+/* So many threads do not stop together within the limit of an attempt, and no repetition helps. */
+static bool has_many_threads(const struct dp_target *t)
 {
-	const int most = patiently ? ARM_TRIES : ARM_TRIES / 8;
+	struct dp_tids tids;
+	const bool many = dp_proc_tids(t->process.pid, &tids) && tids.n > MANY_THREADS;
+	free(tids.tid);
+	return many;
+}
+
+static struct dp_error *arm_often(struct dp_target *t, int most)
+{
 	for (int tried = 0;; tried++) {
 		struct dp_error *err = arm_once(t);
 		if (!passes(err) || tried >= most)
-			return patiently ? err : unsafe_too(err);
+			return err;
 		dp_error_destroy(err);
 		dp_trap_rest();
 	}
+}
+
+/* What can do without the handler must not hold the program for seconds: it is tried again later. */
+struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently)
+{
+	if (patiently)
+		return arm_often(t, ARM_TRIES);
+	const uint64_t most_ns = t->patience.most_ns;
+	t->patience.most_ns = has_many_threads(t) ? MANY_NS : OPTIONAL_NS;
+	struct dp_error *err = arm_often(t, ARM_TRIES / 8);
+	t->patience.most_ns = most_ns;
+	return unsafe_too(err);
 }
 
 /* ---- installing the handler later ------------------------------------------------------------------------------------------ */
