@@ -160,13 +160,15 @@ bool dp_target_faults_ready(const struct dp_target *t);
  * the handler is installed. Call it after dp_target_faults_want(), which cancels it.
  */
 void dp_target_faults_later(struct dp_target *t);
+/* Has it more threads than can be stopped together within max_pause_ns? Then repetition does not help. (freeze_retry.c) */
+bool dp_target_is_crowded(const struct dp_target *t);
 /* After install: why the handler is not installed; NULL: it is, or was not tried. */
 const char *dp_target_faults_why(const struct dp_target *t);
 /* Can dp_target_faults_retry() still find a suitable moment for it? */
 bool dp_target_faults_wait(const struct dp_target *t);
 /*
- * Tries once; holds all threads for a few ms at most (*held_ns), and none while the thread that was in the way still sleeps where
- * it did. dp_target_faults_wait() tells the result; an error means that further tries are useless.
+ * Tries once; holds all threads for a few ms at most (*held_ns), and none while the process is crowded, or the thread that was in
+ * the way still sleeps where it did. dp_target_faults_wait() tells the result; an error means that further tries are useless.
  */
 struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns) DP_MUST_CHECK;
 

@@ -16,6 +16,7 @@ struct dp_error *dp_view_add_traces(struct dp_trace_view *view, const struct dp_
 bool dp_view_report(const struct dp_trace_view *view);
 
 /* --against: writes the comparison to `to`. */
-struct dp_error *dp_view_against(const struct dp_options *o, struct dp_source_lines *sources, FILE *to, bool *damaged) DP_MUST_CHECK;
+struct dp_error *dp_view_against(const struct dp_options *o, struct dp_source_lines *sources, FILE *to,
+                                 bool *damaged) DP_MUST_CHECK;
 
 #endif

@@ -267,14 +267,18 @@ struct dp_error *dp_changes_check(const struct dp_options *o)
 	if (!a->changes)
 		return NULL;
 	if (!a->interval_ns || !a->what || a->tree || o->profile_hz || o->off_cpu)
-		return dp_error(DP_TAG_USAGE,
-		                "--changes compares the intervals of an aggregation: also give --interval TIME, and --count, --hist, --sum or --avg");
+		return dp_error(DP_TAG_USAGE, "--changes compares the intervals of an aggregation: also give --interval TIME, "
+		                              "and --count, --hist, --sum or --avg");
 	if (a->what & (DP_AGG_MIN | DP_AGG_MAX))
-		return dp_error(DP_TAG_USAGE, "--changes: --min and --max are always of the whole run; compare --hist, --sum or --avg");
+		return dp_error(DP_TAG_USAGE,
+		                "--changes: --min and --max are always of the whole run; compare --hist, --sum or --avg");
 	if (dp_asked_has_key(a, DP_KEY_STACK))
-		return dp_error(DP_TAG_USAGE, "--changes and --by backtrace exclude each other: record, and compare with dynprobe view --against");
+		return dp_error(
+		        DP_TAG_USAGE,
+		        "--changes and --by backtrace exclude each other: record, and compare with dynprobe view --against");
 	if (o->format == DP_FORMAT_OPENMETRICS || a->folded || o->flame)
-		return dp_error(DP_TAG_USAGE, "--changes compares numbers in a table: use it without --folded, --flame and -f openmetrics");
+		return dp_error(DP_TAG_USAGE,
+		                "--changes compares numbers in a table: use it without --folded, --flame and -f openmetrics");
 	return NULL;
 }
 
@@ -383,7 +387,8 @@ static struct dp_error *check_against(struct dp_options *o)
 	if (!view->against)
 		return NULL;
 	if (o->format == DP_FORMAT_PERFETTO || o->flame || o->trace.asked.folded)
-		return dp_error(DP_TAG_USAGE, "--against compares numbers in a table: use it without --folded, --flame and -f perfetto");
+		return dp_error(DP_TAG_USAGE,
+		                "--against compares numbers in a table: use it without --folded, --flame and -f perfetto");
 	struct dp_error *err = dp_duration_parse("--against", view->against, &view->against_ns);
 	if (err)
 		view->against_ns = 0;

@@ -393,22 +393,19 @@ static struct dp_error *unless_hit(struct install *i, struct dp_error *err)
 }
 
 /*
- * Reports what cannot be removed, because no later step will. Its tag is then not that of the failure, which callers may mend by
- * another installation: that would stand on what is left of this one.
+ * Reports what cannot be removed, because no later step will. Callers mend some failures by another installation, which would
+ * stand on what is left of this one: so none of them gets such a failure's tag.
  */
 static struct dp_error *left_over(struct dp_target *t, struct dp_error *err, const struct dp_remove_report *report,
                                   const struct dp_error *failed)
 {
-	struct dp_error *more =
-	        failed ? dp_error(failed->tag,
-	                          "probes are left in process %d, because they cannot be removed now: %s; they were to be "
-	                          "removed because %s",
-	                          t->process.pid, failed->message, err->message)
-	               : dp_error(DP_TAG_BUSY,
-	                          "%zu sites and %zu bytes are left in process %d: %s; they were to be removed because %s",
-	                          report->left_sites, report->left_bytes, t->process.pid, report->why, err->message);
+	const bool gone =
+	        failed && (failed->tag == DP_TAG_GONE || failed->tag == DP_TAG_NO_PROCESS || failed->tag == DP_TAG_ZOMBIE);
+	struct dp_error *more = dp_error(gone ? failed->tag : DP_TAG_BUSY,
+	                                 "the installation failed (%s), and its probes cannot be removed from process %d yet: %s",
+	                                 err->message, t->process.pid, failed ? failed->message : report->why);
 	dp_error_destroy(err);
-	return dp_error_advise(more, "dynprobe detach --pid PID removes what is left; until then it does nothing");
+	return gone ? more : dp_error_advise(more, "dynprobe detach --pid PID removes what is left; until then it does nothing");
 }
 
 static struct dp_error *undo(struct dp_target *t, struct dp_error *err, struct dp_install_stats *stats)

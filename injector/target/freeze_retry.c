@@ -6,15 +6,19 @@
  */
 #include "injector/target/target.h"
 
+#include "injector/tracee/proc/proc.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#define TRIES     120
+#define TRIES      120
 #define LAST_TRIES (TRIES + 20)
-#define TRIES_MAX 400 /* with --max-pause: each one is short */
+#define TRIES_MAX  400   /* with --max-pause: each one is short */
+#define THREAD_NS  7000u /* to stop one of many on a calm machine */
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
 #define LEAST_NS  UINT64_C(200000) /* in less time not even a few threads can stop */
@@ -50,15 +54,25 @@ static bool is_passing(const struct dp_error *err)
 	return err->tag == DP_TAG_UNSTOPPABLE || err->tag == DP_TAG_VFORK || err->tag == DP_TAG_NO_THREAD;
 }
 
+bool dp_target_is_crowded(const struct dp_target *t)
+{
+	struct dp_tids tids;
+	const uint64_t most = t->patience.max_pause_ns;
+	const bool is = most && dp_proc_tids(t->process.pid, &tids) && tids.n * THREAD_NS > most;
+	if (most)
+		free(tids.tid);
+	return is;
+}
+
 /*
  * Later attempts may hold threads longer, or a busy machine could never be probed. A removal must succeed in the end, so it
  * continues with the longer limits at each of its steps instead of starting over, up to 200 ms: a thousand threads take as long
- * on a busy machine.
+ * on a busy machine. It begins with them where shorter attempts would all be in vain.
  */
-static uint64_t limit_of(const struct dp_target *t, int tried)
+static uint64_t limit_of(const struct dp_target *t, int tried, bool crowded)
 {
 	if (t->doing == DP_REMOVING)
-		tried = t->patience.vain_removing;
+		tried = t->patience.vain_removing + (crowded ? TRIES : 0);
 	const uint64_t times = tried < 20           ? 1
 	                       : tried < 40         ? 3
 	                       : tried < 80         ? 10
@@ -110,9 +124,10 @@ static struct dp_error *out_of_patience(const struct dp_freeze_retry *p, struct 
 struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret)
 {
 	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
+	const bool crowded = t->doing == DP_REMOVING && dp_target_is_crowded(t);
 	uint64_t spent = 0;
 	for (int tried = 0;; tried++) {
-		const uint64_t usual = limit_of(t, tried), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
+		const uint64_t usual = limit_of(t, tried, crowded), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
 		struct dp_error *err = dp_freeze_all(&t->process, usual < left ? usual : left, ret);
 		if (!err) {
 			t->process.alive = ret->thread[0].tid; /* the thread used before may have ended */

@@ -18,9 +18,7 @@
 
 #define ARM_TRIES     200
 #define REST_NS       3000000L
-#define MANY_THREADS  300u
-#define MANY_NS       UINT64_C(4000000)   /* many threads are held in vain for a handler that is not needed */
-#define OPTIONAL_NS   UINT64_C(500000000) /* else */
+#define OPTIONAL_NS   UINT64_C(500000000) /* held in vain for a handler that is not needed */
 #define GO_BUILD_INFO "\xff Go buildinf:"
 
 /* ---- can traps be used? ----------------------------------------------------------------------------------------------- */
@@ -261,15 +259,6 @@ static struct dp_error *unsafe_too(struct dp_error *err)
 	return more;
 }
 
-/* So many threads do not stop together within the limit of an attempt, and no repetition helps. */
-static bool has_many_threads(const struct dp_target *t)
-{
-	struct dp_tids tids;
-	const bool many = dp_proc_tids(t->process.pid, &tids) && tids.n > MANY_THREADS;
-	free(tids.tid);
-	return many;
-}
-
 static struct dp_error *arm_often(struct dp_target *t, int most)
 {
 	for (int tried = 0;; tried++) {
@@ -281,13 +270,13 @@ static struct dp_error *arm_often(struct dp_target *t, int most)
 	}
 }
 
-/* What can do without the handler must not hold the program for seconds: it is tried again later. */
+/* Probes that can do without the handler must not hold the program for seconds: it is tried again later. */
 struct dp_error *dp_trap_arm(struct dp_target *t, bool patiently)
 {
 	if (patiently)
 		return arm_often(t, ARM_TRIES);
 	const uint64_t most_ns = t->patience.most_ns;
-	t->patience.most_ns = has_many_threads(t) ? MANY_NS : OPTIONAL_NS;
+	t->patience.most_ns = OPTIONAL_NS;
 	struct dp_error *err = arm_often(t, ARM_TRIES / 8);
 	t->patience.most_ns = most_ns;
 	return unsafe_too(err);
@@ -363,7 +352,7 @@ struct dp_error *dp_target_faults_retry(struct dp_target *t, uint64_t *held_ns)
 {
 	struct dp_priority priority;
 	*held_ns = 0;
-	if (!t->trap.waits || sleeps_there(t))
+	if (!t->trap.waits || sleeps_there(t) || dp_target_is_crowded(t))
 		return NULL;
 	if (!hooks_stand(t)) {
 		t->trap.waits = false;

@@ -30,6 +30,7 @@ struct pair {
 	const struct dp_agg_row *row[2]; /* never NULL: the period that has none counted nothing */
 	const struct dp_agg_row *shown;
 	double change; /* in what the rows are sorted by */
+	size_t order;  /* of the names */
 };
 
 struct pairs {
@@ -118,7 +119,7 @@ static double amount(const struct pairs *p, int side, const struct dp_agg_row *r
 static void add_pair(struct pairs *p, const struct dp_agg_row *before, const struct dp_agg_row *after)
 {
 	struct pair *q = &p->pair[p->n++];
-	*q = (struct pair){{before ? before : &p->none, after ? after : &p->none}, after ? after : before, 0};
+	*q = (struct pair){{before ? before : &p->none, after ? after : &p->none}, after ? after : before, 0, p->n};
 	q->change = fabs(amount(p, AFTER, q->row[AFTER]) - amount(p, BEFORE, q->row[BEFORE]));
 }
 
@@ -140,7 +141,7 @@ static int by_change(const void *x, const void *y)
 	const uint64_t m = a->row[AFTER]->hits, n = b->row[AFTER]->hits;
 	if (m != n)
 		return m < n ? 1 : -1;
-	return strcmp(a->shown->name, b->shown->name);
+	return a->order < b->order ? -1 : 1;
 }
 
 static bool is_one_length(double a, double b)

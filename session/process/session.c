@@ -341,6 +341,7 @@ static struct dp_error *plan_and_install(struct dp_session *s)
 	dp_auto_free uint8_t *unwind = NULL;
 	size_t unwind_size = 0;
 	DP_TRY(compile_unwind(s, &unwind, &unwind_size));
+	dp_session_trap_spare(s);
 	for (int tried = 1;; tried++) {
 		struct dp_error *err = plan_and_install_once(s, unwind, unwind_size);
 		const bool no_handler = err && err->tag == DP_TAG_TRAP_UNSAFE && s->trap && !s->no_faults;

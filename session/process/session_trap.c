@@ -171,6 +171,20 @@ void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why)
 	dp_error_destroy(why);
 }
 
+/*
+ * The handler would take attempts to stop all threads, an installation, and its removal, which holds all threads as well; and all
+ * in vain. So nothing gets a trap unasked, and memory is read by system calls until the handler can be installed.
+ */
+void dp_session_trap_spare(struct dp_session *s)
+{
+	if (is_asked(s->trace) || !dp_target_is_crowded(s->target))
+		return;
+	s->no_fallback = true;
+	s->by_calls.later = true;
+	if (dp_session_faults_wanted(s))
+		log_by_calls(s, "the process has more threads than can be stopped together within --max-pause", NULL);
+}
+
 void dp_session_faults_installed(struct dp_session *s)
 {
 	const char *why = dp_target_faults_why(s->target);

@@ -26,6 +26,8 @@ bool dp_session_faults_wanted(const struct dp_session *s);
 void dp_session_faults_refuse(struct dp_session *s, struct dp_error *why);
 /* It is not possible now, and will be tried again: prepares another planning. Takes ownership of `why`. */
 void dp_session_faults_put_off(struct dp_session *s, struct dp_error *why);
+/* Call it before the first planning. */
+void dp_session_trap_spare(struct dp_session *s);
 /* Call it when the probes are installed. */
 void dp_session_faults_installed(struct dp_session *s);
 /* Call it during the run: tries again to install the handler now and then. */

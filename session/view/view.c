@@ -70,10 +70,11 @@ static uint64_t earlier(uint64_t time, uint64_t by)
 static struct dp_error *begins_later(uint64_t from, uint64_t to, uint64_t begin)
 {
 	char length[DP_DURATION_TEXT], late[DP_DURATION_TEXT];
-	return dp_error_advise(dp_error(DP_TAG_BAD_TRACE,
-	                                "there is nothing to compare with: the earlier period of %s ends %s before the first event",
-	                                dp_duration(to - from, length), dp_duration(begin - to, late)),
-	                       "choose a shorter --last, or a shorter time for --against");
+	return dp_error_advise(
+	        dp_error(DP_TAG_BAD_TRACE,
+	                 "there is nothing to compare with: the earlier period of %s ends %s before the first event",
+	                 dp_duration(to - from, length), dp_duration(begin - to, late)),
+	        "choose a shorter --last, or a shorter time for --against");
 }
 
 /* Sets the period, and leaves out the events around it. */
@@ -94,8 +95,11 @@ static struct dp_error *limit(struct dp_trace_view *v, const struct dp_view_aske
 			return begins_later(from, to, begin);
 	}
 	v->from = limited ? from : 0;
-	if (limited) /* a call counts when it returns, and may have begun before */
-		dp_merged_limit(v->traces, v->joiner ? earlier(from, LONGEST_NS) : from, to - !!asked->earlier_ns);
+	if (limited) { /* a call counts when it returns, and may have begun before */
+		const uint64_t first = v->joiner ? earlier(from, LONGEST_NS) : from;
+		const uint64_t last = asked->earlier_ns ? to - 1 : asked->to_ns ? to : UINT64_MAX; /* more may be recorded yet */
+		dp_merged_limit(v->traces, first, last);
+	}
 	v->period[0] = from > begin ? from : begin;
 	v->period[1] = to < end ? to : end;
 	return NULL;

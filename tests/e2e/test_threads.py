@@ -32,8 +32,55 @@ int main(void)
 }
 """
 
+CROWD = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile sig_atomic_t stop;
+static void on_term(int n) { (void)n; stop = 1; }
+__attribute__((noipa)) int serve(const char *path, int n) { asm volatile("" :: "r"(path)); return n + 1; }
+static void *idle(void *p) { for (;;) pause(); return p; }
+int main(int argc, char **argv)
+{
+	pthread_attr_t small;
+	int bad = 0;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	for (int i = 0; i < atoi(argv[argc - 1]); i++) {
+		pthread_t t;
+		if (pthread_create(&t, &small, idle, NULL))
+			return 9;
+	}
+	signal(SIGTERM, on_term);
+	puts("READY");
+	fflush(stdout);
+	for (int i = 0; !stop; i++, usleep(100))
+		bad |= serve("/path", i) != i + 1;
+	puts(bad ? "RESULT BAD" : "RESULT OK");
+	return bad;
+}
+"""
+
 
 class Threads(Case):
+    @harness.needs("gcc")
+    def test_a_crowd_is_not_held_for_what_probes_can_do_without(self):
+        """It would be in vain: so many threads do not stop together in time, and the attempts would cost the program seconds."""
+        t = self.target(harness.compiled(self.path("crowd"), "gcc", "-g", "-O1", "-w", "-pthread", text=CROWD), 1000)
+        before = State(t.pid)
+        r = self.attach(t, "--function", "serve", "-t", "str(path)", "-n", 50)
+        self.assert_ok(r)
+        self.assertEqual({e["fields"][k] for e in r.events for k in e["fields"]}, {"/path"})
+        self.assertEqual(r.summary["memory_by_calls"], {"why": "the process has more threads than can be stopped together within --max-pause", "ns": None})
+        self.assertEqual(r.summary["stops_attach"]["given_up"], 0, "attempts to stop all of them")
+        self.assertEqual(State(t.pid).changed_text, before.changed_text)
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+        patient = self.attach(self.target(self.path("crowd"), 20), "--function", "serve", "-t", "str(path)", "-n", 5)
+        self.assertNotIn("more threads", str(patient.summary["memory_by_calls"]))
+
     def rounds(self, t, n, *args):
         before = State(t.pid)
         for i in range(n):

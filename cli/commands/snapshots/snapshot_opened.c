@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool dp_is_core(const char *path)
+static bool is_core(const char *path)
 {
 	struct stat st;
 	Elf64_Ehdr h;
@@ -50,7 +50,7 @@ static struct dp_error *open_core(const struct dp_options *o, struct dp_snapshot
 
 struct dp_error *dp_snapshot_opened(const struct dp_options *options, struct dp_snapshot **ret)
 {
-	if (dp_is_core(options->name[0]))
+	if (is_core(options->name[0]))
 		return open_core(options, ret);
 	if (options->name[1])
 		return dp_error(DP_TAG_USAGE,

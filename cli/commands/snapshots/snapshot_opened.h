@@ -6,8 +6,6 @@
 #include "cli/options/options.h"
 #include "pmodules/pmodules.h"
 
-/* Is this a core file? False also if it cannot be read. */
-bool dp_is_core(const char *path);
 /*
  * Opens options->name[0]; of a core file, name[1] is its executable, and may be NULL: the one that it names. The caller destroys
  * *ret. DP_TAG_BAD_SNAPSHOT, DP_TAG_BAD_CORE; DP_TAG_USAGE: an executable, but no core file.

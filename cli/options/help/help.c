@@ -16,7 +16,8 @@ static size_t width_of(FILE *to)
 	struct winsize w = {0};
 	if (ioctl(fileno(to), TIOCGWINSZ, &w) || !w.ws_col || w.ws_col > WIDEST)
 		return WIDEST;
-	return w.ws_col > NARROWEST ? w.ws_col - 2u : NARROWEST; /* COLUMN counts from 0 */
+	return w.ws_col > NARROWEST ? w.ws_col - 2u
+	                            : NARROWEST; /* the texts begin one column after COLUMN; the last stays free */
 }
 
 /* The text from COLUMN on, in lines of that width. */

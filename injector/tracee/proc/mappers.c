@@ -103,8 +103,8 @@ static void digest(const struct mapped *m, uint64_t *ret)
 }
 
 /*
- * The mappings of a file are neighbours. A loader maps code before data that it changes; whose code was moved to anonymous pages
- * since (huge pages) still has that data.
+ * The mappings of a file are neighbours. A loader maps the code before the data that it changes. A process that has moved the code
+ * to anonymous pages since (huge pages) still maps that data.
  */
 static enum dp_mapper look_through(pid_t pid, const char *maps, const struct dp_mapper_search *search)
 {
