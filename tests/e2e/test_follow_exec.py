@@ -90,7 +90,7 @@ class FollowExec(Case):
     def test_program_on_a_file_system_that_is_mounted_later(self):
         spin, there = target_path("spin"), os.path.join(self.dir, "later")
         os.mkdir(there)
-        self.assert_found("unshare", "-m", "sh", "-c", f"mount -t tmpfs none {there} && cp {spin} {there}/it && timeout 60 {there}/it 100 1000")
+        self.assert_found("unshare", "-m", "sh", "-c", f"mount -t tmpfs none {there} && cp {spin} {there}/it && timeout 60 {there}/it 3000 1000")
 
     def test_program_in_a_memfd(self):
         for program in ("spin", "spin-static"):
@@ -100,7 +100,7 @@ fd = os.memfd_create("program")
 with open({target_path(program)!r}, "rb") as f:
     os.write(fd, f.read())
 if not os.fork():
-    os.execve(fd, ["program", "100", "1000"], {{}})
+    os.execve(fd, ["program", "3000", "1000"], {{}})
 os.wait()
 """
             with self.subTest(program=program):

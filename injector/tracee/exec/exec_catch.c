@@ -8,7 +8,7 @@
  * after that, and so did older kernels with every program: to seize the thread would be to wait for the exec, which waits for us.
  * Such an exec is let go first. Seizing then waits until the kernel gives up the lock, on its way to the exec stop, and mostly
  * comes in time for that stop; if not, the process is late. SEIZE_NS is for what we did not foresee: then the thread of the watch
- * answers.
+ * answers, long before the watchdog ends us.
  */
 #include "injector/tracee/exec/exec_catch.h"
 
@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #define SEIZE_NS UINT64_C(500000000)
+#define MOST_NS  UINT64_C(4000000000) /* of it, however long a user lets processes wait */
 #define EXEC_NS  UINT64_C(1000000000) /* until the exec is over: files may have to be read */
 #define LATE_NS  UINT64_C(300000000)  /* until one that was let go got a processor */
 #define ENTRY_NS UINT64_C(2000000000) /* until the program's loader is done */
@@ -75,10 +76,11 @@ static bool executes(pid_t pid, const struct file *file)
 
 /* ---- what can be held ------------------------------------------------------------------------------------------------------ */
 
+/* False also if that is not known: to be late is better than to wait for the exec. */
 static bool can_be_seized(const struct dp_exec_start *start, const struct file *file)
 {
 	struct stat named;
-	return !dp_exec_locks_early() && (!dp_exec_stat_named(start, &named) || is(file, &named));
+	return !dp_exec_locks_early() && dp_exec_stat_named(start, &named) && is(file, &named);
 }
 
 static bool traces_all(void)
@@ -274,7 +276,8 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 	struct dp_exec_start start;
 	struct dp_error *err = NULL;
 	*ret = (struct dp_exec_caught){0};
-	if (!dp_exec_watch_take(w, at_least(w, SEIZE_NS), &start))
+	const uint64_t seize_ns = at_least(w, SEIZE_NS);
+	if (!dp_exec_watch_take(w, seize_ns < MOST_NS ? seize_ns : MOST_NS, &start))
 		return NULL;
 	ret->pid = start.pid;
 	ret->late = start.late && !start.loads;

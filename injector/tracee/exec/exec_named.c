@@ -66,7 +66,7 @@ bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret)
 {
 	struct dp_proc_call call;
 	char name[PATH_MAX], path[PATH_MAX + 64];
-	if (!read_name(start, &call, name))
+	if (!await_question(start) || !read_name(start, &call, name))
 		return false;
 	if (*name == '/')
 		snprintf(path, sizeof(path), "/proc/%d/root%s", start->tid, name);
