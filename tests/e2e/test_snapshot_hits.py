@@ -23,9 +23,11 @@ class Hits(harness.Case):
 
     def test_the_snapshot_is_of_the_hit_and_the_event_leads_to_it(self):
         t = self.target("threads", 8)
-        r = self.attach(t, "--function", "foo", "--when", "(a & 0xffff) == 5", "--snapshot", "--max-pause", "30000", "-t", "a", "-n", 1, cwd=self.dir)
+        p = self.start_attached(t, "--function", "foo", "--when", "(a & 0xffff) == 5", "--snapshot", "--max-pause", "30000", "-t", "a", cwd=self.dir)
+        harness.wait_until(self.files, what="the snapshot")
+        r = self.finish(p)
         self.assert_ok(r)
-        event = r.events[0]
+        [event] = [e for e in r.events if int(str(e["fields"]["snapshot_id"]), 0)]  # other threads may have hit the probe meanwhile
         path, digits = self.file_of(event)
         shot = harness.shown(path)
         self.assertTrue(shot["id"].endswith(digits))
@@ -81,7 +83,9 @@ class Hits(harness.Case):
         harness.wait_until(lambda: t.cpu_ticks() > before + 20, what="the program to continue")
         p.send_signal(signal.SIGCONT)
         r = self.finish(p)
-        self.assert_ok(r)
+        failed = r.summary["snapshots"]["failed"]  # of a thread that waited no longer, or could not be stopped within 50 ms
+        self.assert_ok(r, harness.EXIT_PARTIAL if failed else 0)
+        self.assertGreaterEqual(sum("no snapshot of" in str(line) for line in r.told), failed)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
