@@ -23,8 +23,8 @@ static struct dp_error *park(struct dp_residents *left, const struct dp_resident
 static void report(const struct dp_residents *left, const struct dp_remove_report *r)
 {
 	if (r->left_sites || r->left_bytes)
-		fprintf(stderr, "dynprobe: could not remove everything from %d: %zu sites, %zu bytes are left: %s\n",
-		        dp_target_pid(left->target), r->left_sites, r->left_bytes, r->why);
+		fprintf(stderr, "dynprobe: could not remove everything from %d: %zu site%s, %zu bytes are left: %s\n",
+		        dp_target_pid(left->target), r->left_sites, r->left_sites == 1 ? "" : "s", r->left_bytes, r->why);
 }
 
 static bool any_chosen(const struct dp_residents_group *g)

@@ -217,6 +217,13 @@ static void implicit_pointer(struct dp_dwarf_machine *m, const Dwarf_Op *op)
 	dp_dwarf_fail(m, DP_ABSENT_POINTER);
 }
 
+/* A parameter that is not passed any more: a caller knows what it would have passed (DW_AT_call_value). */
+static void callers_value(struct dp_dwarf_machine *m, const Dwarf_Op *op)
+{
+	(void)op;
+	dp_dwarf_fail(m, DP_ABSENT_CALLERS);
+}
+
 static void end_piece(struct dp_dwarf_machine *m, uint64_t size)
 {
 	if (m->back->piece)
@@ -263,6 +270,7 @@ const struct dp_dwarf_operation dp_dwarf_operations[256] = {
         [DW_OP_GNU_push_tls_address] = {.step = thread_storage, .takes = 1},
         [DW_OP_entry_value] = {.step = entry_value},
         [DW_OP_GNU_entry_value] = {.step = entry_value},
+        [DW_OP_GNU_parameter_ref] = {.step = callers_value},
         [DW_OP_deref] = {.step = deref, .takes = 1},
         [DW_OP_deref_size] = {.step = deref, .takes = 1},
 

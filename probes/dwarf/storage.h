@@ -53,6 +53,7 @@ struct dp_expr *dp_storage_whole(struct dp_arena *a, const struct dp_storage *s,
 #define DP_ABSENT_GONE      "no longer there"
 #define DP_ABSENT_UNKNOWN   "dynprobe does not support the description of its location"
 #define DP_ABSENT_POINTER   "optimized out: it points at a value that has no address"
+#define DP_ABSENT_CALLERS   "optimized out: only the function's callers know it"
 #define DP_ABSENT_CIRCLE    "the description of its location is circular"
 #define DP_ABSENT_ENDLESS   "the description of its location takes too many steps"
 #define DP_ABSENT_DIVIDES   "the description of its location divides by 0"

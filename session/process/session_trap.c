@@ -255,9 +255,9 @@ void dp_session_trap_note(const struct dp_session *s)
 		n += s->place[i].placed && s->place[i].plan.tactic == DP_TACTIC_TRAP;
 	if (n && !is_asked(s->trace))
 		dp_trace_log(s->trace, DP_LOG_INFO,
-		             "no jump fits at %zu sites in %d: using traps, about 2 us a hit; do not attach a debugger during "
+		             "no jump fits at %zu site%s in %d: using traps, about 2 us a hit; do not attach a debugger during "
 		             "the run, or use --no-trap",
-		             n, dp_target_pid(s->target));
+		             n, n == 1 ? "" : "s", dp_target_pid(s->target));
 }
 
 void dp_session_trap_drop_fallback(struct dp_session *s, struct dp_error *why)

@@ -217,6 +217,7 @@ Test(dwarf_machine, what_is_not_known_is_not_guessed)
 	FAIL(DP_ABSENT_UNKNOWN, {.atom = 0xff});
 	FAIL(DP_ABSENT_UNKNOWN, OP(lit1), OP(xderef));
 	FAIL(DP_ABSENT_UNKNOWN, OP1(addr, 0x1000)); /* in no module */
+	FAIL(DP_ABSENT_CALLERS, OP1(GNU_parameter_ref, 16), OP(stack_value));
 	FAIL("the memory that holds its location cannot be read", OP(lit0), OP(deref));
 	FAIL(DP_ABSENT_OPTIMIZED, {.atom = DW_OP_bregx, .number = 77});
 	frame.regs.known &= ~(1u << RBX);
