@@ -23,6 +23,7 @@
 #define MOST_NS   UINT64_C(3000000000)
 #define LEAST_NS  UINT64_C(200000) /* in less time not even a few threads can stop */
 #define SECOND_NS UINT64_C(1000000000)
+#define VFORK_NS  (10 * SECOND_NS) /* a thread waits for its vfork child; the others run */
 
 void dp_priority_raise(struct dp_priority *old)
 {
@@ -125,6 +126,7 @@ struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret
 {
 	const uint64_t most = t->patience.most_ns ? t->patience.most_ns : MOST_NS;
 	const bool crowded = t->doing == DP_REMOVING && dp_target_is_crowded(t);
+	const uint64_t until = dp_now_ns() + VFORK_NS;
 	uint64_t spent = 0;
 	for (int tried = 0;; tried++) {
 		const uint64_t usual = limit_of(t, tried, crowded), left = most - spent > LEAST_NS ? most - spent : LEAST_NS;
@@ -138,7 +140,8 @@ struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret
 		spent += held;
 		if (!is_passing(err))
 			return err;
-		if (spent >= most || tried + 1 >= most_tries(&t->patience))
+		const bool late = err->tag == DP_TAG_VFORK && dp_now_ns() >= until;
+		if (spent >= most || late || tried + 1 >= most_tries(&t->patience))
 			return out_of_patience(&t->patience, err, spent);
 		dp_error_destroy(err);
 		DP_TRY(dp_target_progress(t, 0, 0));

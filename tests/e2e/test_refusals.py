@@ -162,6 +162,16 @@ class Refusals(Case):
         self.assert_refused(r, "DP-VFORK")
         t.process.kill()
 
+    def test_vfork_parent_is_not_waited_for_at_the_end_either(self):
+        """Another thread's hits are recorded; what cannot be unmapped while the parent waits is left for the next dynprobe."""
+        t = self.target("vforker", 60000, "calls")
+        wait_until(lambda: t.state() == "D", what="the vfork")
+        r = self.attach(t, "--function", "foo", "-n", 5)
+        self.assertEqual(t.state(), "D", "dynprobe waited for the child")
+        self.assertEqual(len(r.events), 5, str(r))
+        self.assertIn("DP-VFORK", r.err)
+        t.process.kill()
+
     def test_vfork_parent_that_returns_in_time_is_probed(self):
         t = self.target("vforker", 150)
         for _ in range(3):

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* vforker MS: its thread waits in vfork() for a child that takes MS milliseconds to exec; repeated until SIGTERM. */
+/*
+ * vforker MS [CALLS]: its thread waits in vfork() for a child that takes MS milliseconds to exec; repeated until SIGTERM. With
+ * CALLS another thread calls foo() meanwhile.
+ */
 #include "target.h"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -25,11 +29,23 @@ static __attribute__((noinline)) pid_t slow_child(long ms)
 	return pid;
 }
 
+static void *call(void *bad)
+{
+	for (unsigned i = 0; !target_stop; i++) {
+		*(long *)bad += foo(i) != i * 3 + 1;
+		target_sleep_us(1000);
+	}
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	long ms = target_number(argc, argv, 1, 2000), bad = 0;
+	long ms = target_number(argc, argv, 1, 2000), bad = 0, worse = 0;
+	pthread_t caller;
 
 	target_stop_on_term();
+	if (argc > 2)
+		pthread_create(&caller, NULL, call, &worse);
 	target_ready();
 	for (unsigned i = 0; !target_stop; i++) {
 		int status = 0;
@@ -39,6 +55,9 @@ int main(int argc, char **argv)
 		bad += status != 0 || foo(i) != i * 3 + 1;
 		target_sleep_us(10000);
 	}
+	if (argc > 2)
+		pthread_join(caller, NULL);
+	bad += worse;
 	printf("RESULT %s\n", bad ? "BAD" : "OK");
 	return bad != 0;
 }
