@@ -57,6 +57,21 @@ static enum dp_tag first_refusal(const struct dp_trace *t)
 	return DP_TAG_NO_SPACE;
 }
 
+/* What was mapped for the probes is removed before it is said what is left. (A command ends before it has begun.) */
+static struct dp_error *none_placed(struct dp_trace *t)
+{
+	const enum dp_tag tag = first_refusal(t);
+	struct dp_error *stays = t->spec.command ? NULL : dp_run_remove(&t->run);
+	if (stays)
+		return dp_error_advise(
+		        dp_error_wrap(stays, "none of the probes could be placed, and what dynprobe mapped for them cannot be "
+		                             "removed yet"),
+		        "dynprobe detach --pid PID removes it later; until then it does nothing");
+	return dp_error_advise(dp_error(tag, "none of the probes could be placed; the target is %s",
+	                                t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged"),
+	                       "");
+}
+
 static struct dp_error *install(struct dp_trace *t)
 {
 	size_t placed;
@@ -69,10 +84,7 @@ static struct dp_error *install(struct dp_trace *t)
 	if (t->options->verbose)
 		dp_report_plan(t, stderr);
 	if (!placed && !t->run.starts)
-		return dp_error_advise(
-		        dp_error(first_refusal(t), "none of the probes could be placed; the target is %s",
-		                 t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged"),
-		        "");
+		return none_placed(t);
 	return NULL;
 }
 

@@ -420,10 +420,8 @@ struct dp_error *dp_session_remove(struct dp_session *s)
 	struct dp_error *err = dp_target_remove(s->target, &report);
 	dp_session_note_removal(s, &report);
 	dp_session_park(s);
-	if (!first)
-		return err;
-	dp_error_destroy(err);
-	return first;
+	dp_error_destroy(first ? err : NULL);
+	return first ? first : err;
 }
 
 void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data)
@@ -444,11 +442,20 @@ size_t dp_session_placed(const struct dp_session *s)
 	return n;
 }
 
+/* Of a run that ends with another error. */
+static void warn_of_left(const struct dp_session *s, struct dp_error *err)
+{
+	const pid_t pid = dp_target_pid(s->target);
+	if (err)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "%s; what is left: dynprobe detach --pid %d", err->message, pid);
+	dp_error_destroy(err);
+}
+
 /* Removes the events of a failed run from the process. (A command that dynprobe started dies before it has begun.) */
 static void give_up_events(struct dp_session *s)
 {
 	if (s->classes && !s->kept && !s->trace->command)
-		dp_error_destroy(dp_session_remove(s));
+		warn_of_left(s, dp_session_remove(s));
 }
 
 /* A run that failed or was interrupted early: the program may have forked while probes were placed. */
@@ -457,7 +464,7 @@ static void sweep_late(struct dp_session *s)
 	struct dp_remove_report ignored;
 	if (!s->target || s->swept || s->kept || s->trace->dry_run || s->trace->command)
 		return;
-	dp_error_destroy(dp_target_remove(s->target, &ignored));
+	warn_of_left(s, dp_target_remove(s->target, &ignored));
 	dp_session_sweep(s, NULL, NULL);
 	for (size_t i = 0; i < s->children.nleft; i++)
 		dp_trace_log(s->trace, DP_LOG_WARNING, "fork child %d (%s) still has probes: %s", s->children.left[i].pid,

@@ -172,6 +172,17 @@ class Refusals(Case):
         self.assertIn("DP-VFORK", r.err)
         t.process.kill()
 
+    def test_what_cannot_be_removed_is_not_called_unchanged(self):
+        """A trap needs all threads, and so does the removal of what was mapped for it."""
+        t = self.target("vforker", 60000, "calls")
+        wait_until(lambda: t.state() == "D", what="the vfork")
+        r = self.attach(t, "--function", "foo", "--tactic", "trap", "-n", 5)
+        self.assertEqual(t.state(), "D", "dynprobe waited for the child")
+        self.assert_refused(r, "DP-VFORK", "none of the probes could be placed, and what dynprobe mapped for them cannot be removed yet")
+        self.assertNotIn("unchanged", r.err)
+        self.assertTrue([m for m in harness.maps(t.pid) if m.is_ours], "nothing is left")
+        t.process.kill()
+
     def test_vfork_parent_that_returns_in_time_is_probed(self):
         t = self.target("vforker", 150)
         for _ in range(3):
