@@ -338,6 +338,7 @@ struct dp_syscall_place { /* sites of probes on a system call */
 	uint64_t entry; /* the `syscall`, or the mov of its number right before it; 0: these bytes are not an instruction */
 	uint64_t exit;  /* right after it */
 	int32_t nr;     /* the call's number, proved to be the only one; or -1 */
+	bool joined;    /* branches lead to `exit`, past the call: it may be reached without one */
 	bool outside;   /* in no known function: nothing is known about the bytes */
 };
 /* The same for probes, which only need to know where instructions begin. */

@@ -73,7 +73,7 @@ bool dp_call_never_returns(int32_t nr);
 /* The call that a probe is for; all zeros: no system call. */
 struct dp_call_at {
 	bool is, exit;
-	bool chosen;  /* exit: the place makes other calls, too, so only hits with a matching entry count */
+	bool chosen;  /* exit: hits come from other calls, or from none, too, so only those with a matching entry count */
 	uint8_t back; /* exit: bytes from its place back to the entry's probe */
 	int32_t nr;   /* or DP_CALL_ANY */
 };

@@ -59,6 +59,7 @@ static struct dp_error *add_place(struct dp_module *m, uint64_t addr, void *data
 	        .nr = place.nr,
 	        .kept = dp_text_protected(text, place.entry, 1),
 	        .no_exit = dp_text_protected(text, place.exit, 1),
+	        .joined = place.joined,
 	};
 	return add(s->sites, &one);
 }

@@ -11,6 +11,7 @@ struct dp_syscall_site {
 	uint64_t entry, exit;
 	int32_t nr;         /* or DP_CALL_ANY: the site makes more than one call */
 	bool kept, no_exit; /* the site, or the address after the call, must not be probed (dp_text_protected()) */
+	bool joined;        /* code that makes no call leads to that address, too */
 };
 struct dp_call_sites {
 	struct dp_syscall_site *item; /* sorted by number, then address; DP_CALL_ANY last */

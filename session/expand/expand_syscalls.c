@@ -2,7 +2,8 @@
 /*
  * --syscall NAME: probes at the instructions that make the call (entry), and directly after them (exit). If a site provably
  * makes one call only, its number decides now. Other sites get the number as a condition. After the call the number is lost (rax
- * has the result), so an exit belongs to the entry that the same thread passed with the same stack pointer.
+ * has the result), so an exit belongs to the entry that the same thread passed with the same stack pointer. So does one that a
+ * branch leads to, past the call. (The processor leaves the address after the call in rcx, but not with FRED.)
  */
 #include "probes/point/syscalls.h"
 #include "session/code/call_sites.h"
@@ -97,6 +98,12 @@ static struct dp_error *set_context(struct calls *c, struct dp_typed *typed, boo
 	return add_context(typed, DP_CONTEXT_CALL);
 }
 
+/* Which exits are the ends of calls only if their entries were seen? */
+static bool is_paired(const struct calls *c, const struct dp_syscall_site *s)
+{
+	return s->nr == DP_CALL_ANY ? c->condition || s->joined : s->joined && !dp_call_returns_twice(s->nr);
+}
+
 static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site *s, bool exit)
 {
 	char number[32];
@@ -118,10 +125,10 @@ static struct dp_error *add_probe(struct calls *c, const struct dp_syscall_site 
 	struct dp_probe *p;
 	DP_TRY(dp_expand_add(c->x, c->from, &at, &p));
 	struct dp_typed *typed = &c->x->out.trace.typed[c->x->out.trace.nprobes - 1];
-	typed->call = (struct dp_call_at){.is = true, .exit = exit, .nr = nr, .chosen = any && exit && c->condition};
+	typed->call = (struct dp_call_at){.is = true, .exit = exit, .nr = nr, .chosen = exit && is_paired(c, s)};
 	typed->call.back = (uint8_t)(s->exit - s->entry);
 	p->leaves = exit;
-	if (typed->call.chosen && !(typed->chosen = strdup(c->condition)))
+	if (exit && any && c->condition && !(typed->chosen = strdup(c->condition)))
 		return dp_error_nomem();
 	if (!c->x->from->probe[c->from].name)
 		DP_TRY(set_text(&p->title, "syscall:%s:%s", nr == DP_CALL_ANY ? "*" : name, phase));

@@ -12,6 +12,17 @@ from harness import Case, needs, target_path
 
 ROUNDS = 25
 
+SKIPS = """long maybe(long go, long pid);
+__asm__(".globl maybe\\n.type maybe, @function\\nmaybe: mov %rdi, %rdx\\nmov %rsi, %rdi\\ntest %rdx, %rdx\\njz 1f\\n"
+        "mov $121, %eax\\nsyscall\\n1: mov %edx, %eax\\nnop\\nnop\\nnop\\nret\\n.size maybe, .-maybe");
+int main(void)
+{
+	for (long i = 0; i < 100; i++)
+		maybe(i % 5 == 0, 0);
+	return 0;
+}
+"""
+
 
 def titles(r):
     found = {}
@@ -69,6 +80,18 @@ class Counted(Case):
         n = said["enoent"]
         self.assertEqual(rows["syscall:getppid:entry"], n)
         self.assertGreaterEqual(rows["syscall:*:entry"], 4 * n)
+
+    def test_code_that_skips_the_call_is_no_exit_of_it(self):
+        program = harness.compiled(self.path("skips"), "cc", "-O1", text=SKIPS)
+        for aggregated in ((), ("--count",)):
+            for points in (("getpgid",), ("getpgid:exit",)):
+                r = self.dynprobe("--syscall", *points, *aggregated, "--", program)
+                self.assert_ok(r)
+                exits = [f for title, f in titles(r).items() if title.endswith(":exit")]
+                if aggregated:
+                    self.assertEqual({x["hits"] for x in r.answers}, {20}, str(r.answers))
+                else:
+                    self.assertEqual([len(f) for f in exits], [20])
 
     def test_of_calls_that_return_twice_the_parents_return_is_seen(self):
         r = self.dynprobe("--syscall", "vfork", "--syscall", "clone", "--syscall", "clone3", "--", target_path("calls"), 2)

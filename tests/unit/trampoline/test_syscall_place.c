@@ -46,6 +46,14 @@ Test(syscall_place, both_ways_bring_the_same_number)
 	cr_expect_eq(other.nr, -1);
 }
 
+Test(syscall_place, a_branch_past_the_call_leads_to_its_exit)
+{
+	/* test %edi,%edi; je past the call; mov $39,%eax; syscall; ret */
+	cr_expect(PLACE(9, 0x85, 0xff, 0x74, 0x07, MOV_EAX(39), SYSCALL, RET).joined);
+	cr_expect_not(PLACE(9, 0x85, 0xff, 0x74, 0x08, MOV_EAX(39), SYSCALL, 0x90, RET).joined, "it leads behind the nop");
+	cr_expect_not(PLACE(5, MOV_EAX(39), SYSCALL, RET).joined);
+}
+
 Test(syscall_place, number_from_an_argument_or_from_a_call)
 {
 	cr_expect_eq(PLACE(2, 0x89, 0xf8, SYSCALL, RET).nr, -1); /* mov %edi,%eax */

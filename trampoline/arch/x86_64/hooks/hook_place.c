@@ -418,6 +418,7 @@ struct dp_error *dp_syscall_place(const struct dp_text *text, uint64_t addr, str
 	const bool fits = front && f.item[call - 1].constant && f.item[call - 1].writes == 1 && holds_jump(front);
 	ret->entry = fits ? front->addr : addr;
 	ret->exit = addr + f.item[call].insn.len;
+	ret->joined = call + 1 < f.n && f.item[call + 1].entered;
 	(void)owned;
 	return NULL;
 }
