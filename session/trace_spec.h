@@ -42,7 +42,7 @@ struct dp_typed { /* one probe's options as typed, for the manifest and for pars
 	/* Of a run with `asked.tree` (expand_tree.c): what the user typed means its callees, too; the function's number, from 1 on. */
 	bool calls, tree_enters, tails, root;
 	size_t tree;
-	char *chosen; /* for an exit with `call.chosen`: the condition on its entry */
+	char *chosen; /* for an exit with `call.chosen`: the condition on its entry; NULL: none */
 	/* The format of --printf, or NULL. The first contexts are its arguments (printf_form.h). */
 	struct dp_printf_form *form;
 };

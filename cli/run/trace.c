@@ -58,17 +58,25 @@ static enum dp_tag first_refusal(const struct dp_trace *t)
 }
 
 /* What was mapped for the probes is removed before it is said what is left. (A command ends before it has begun.) */
+static bool leaves_some(struct dp_trace *t)
+{
+	bool some = false;
+	struct dp_error *err = t->spec.command ? NULL : dp_run_remove(&t->run);
+	for (size_t k = 0; !t->spec.command && k < t->run.nsessions; k++) {
+		some |= dp_session_warn_of_left(t->run.session[k], dp_take(err, NULL));
+		dp_session_warn_of_children(t->run.session[k]);
+		err = NULL;
+	}
+	return some;
+}
+
 static struct dp_error *none_placed(struct dp_trace *t)
 {
-	const enum dp_tag tag = first_refusal(t);
-	struct dp_error *stays = t->spec.command ? NULL : dp_run_remove(&t->run);
-	if (stays)
-		return dp_error_advise(
-		        dp_error_wrap(stays, "none of the probes could be placed, and what dynprobe mapped for them cannot be "
-		                             "removed yet"),
-		        "dynprobe detach --pid PID removes it later; until then it does nothing");
-	return dp_error_advise(dp_error(tag, "none of the probes could be placed; the target is %s",
-	                                t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged"),
+	const char *as = t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged";
+	const bool some = leaves_some(t);
+	return dp_error_advise(dp_error(first_refusal(t), "none of the probes could be placed; %s%s",
+	                                some ? "what was mapped for them does nothing, and is left" : "the target is ",
+	                                some ? "" : as),
 	                       "");
 }
 

@@ -129,7 +129,7 @@ static bool lasts(const struct dp_error *err)
 	       err->tag != DP_TAG_NO_THREAD && err->tag != DP_TAG_CHANGED;
 }
 
-/* A removal would wait for a thread in vfork() for most of a minute. */
+/* A removal would wait for a thread in vfork() for ten seconds at each of its steps. */
 static struct dp_error *check_vfork(pid_t pid)
 {
 	struct dp_error *err = NULL;

@@ -401,9 +401,10 @@ static struct dp_error *left_over(struct dp_target *t, struct dp_error *err, con
 {
 	const bool gone =
 	        failed && (failed->tag == DP_TAG_GONE || failed->tag == DP_TAG_NO_PROCESS || failed->tag == DP_TAG_ZOMBIE);
-	struct dp_error *more = dp_error(gone ? failed->tag : DP_TAG_BUSY,
-	                                 "the installation failed (%s), and its probes cannot be removed from process %d yet: %s",
-	                                 err->message, t->process.pid, failed ? failed->message : report->why);
+	struct dp_error *more =
+	        dp_error(gone ? failed->tag : DP_TAG_BUSY,
+	                 "probes of an installation that failed cannot be removed from process %d yet: %s (it failed: %s)",
+	                 t->process.pid, failed ? failed->message : report->why, err->message);
 	dp_error_destroy(err);
 	return gone ? more : dp_error_advise(more, "dynprobe detach --pid PID removes what is left; until then it does nothing");
 }

@@ -19,6 +19,7 @@
 #define LAST_TRIES (TRIES + 20)
 #define TRIES_MAX  400   /* with --max-pause: each one is short */
 #define THREAD_NS  7000u /* to stop one of many on a calm machine */
+#define CROWD      300u  /* least number of many, however short --max-pause is */
 #define REST_NS   UINT64_C(10000000)
 #define MOST_NS   UINT64_C(3000000000)
 #define LEAST_NS  UINT64_C(200000) /* in less time not even a few threads can stop */
@@ -59,7 +60,7 @@ bool dp_target_is_crowded(const struct dp_target *t)
 {
 	struct dp_tids tids;
 	const uint64_t most = t->patience.max_pause_ns;
-	const bool is = most && dp_proc_tids(t->process.pid, &tids) && tids.n * THREAD_NS > most;
+	const bool is = most && dp_proc_tids(t->process.pid, &tids) && tids.n >= CROWD && tids.n * THREAD_NS > most;
 	if (most)
 		free(tids.tid);
 	return is;
@@ -110,6 +111,14 @@ static uint64_t account(struct dp_freeze_retry *p, const struct dp_freeze *f)
 	return held;
 }
 
+static struct dp_error *waited_for_child(struct dp_error *err)
+{
+	struct dp_error *more =
+	        dp_error(err->tag, "%s; dynprobe waited %u s for that", err->message, (unsigned)(VFORK_NS / SECOND_NS));
+	dp_error_destroy(err);
+	return more;
+}
+
 static struct dp_error *out_of_patience(const struct dp_freeze_retry *p, struct dp_error *err, uint64_t spent_ns)
 {
 	char each[80] = "";
@@ -140,8 +149,9 @@ struct dp_error *dp_freeze_with_retry(struct dp_target *t, struct dp_freeze *ret
 		spent += held;
 		if (!is_passing(err))
 			return err;
-		const bool late = err->tag == DP_TAG_VFORK && dp_now_ns() >= until;
-		if (spent >= most || late || tried + 1 >= most_tries(&t->patience))
+		if (err->tag == DP_TAG_VFORK && dp_now_ns() >= until)
+			return waited_for_child(err);
+		if (spent >= most || tried + 1 >= most_tries(&t->patience))
 			return out_of_patience(&t->patience, err, spent);
 		dp_error_destroy(err);
 		DP_TRY(dp_target_progress(t, 0, 0));

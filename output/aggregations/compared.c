@@ -141,7 +141,7 @@ static int by_change(const void *x, const void *y)
 	const uint64_t m = a->row[AFTER]->hits, n = b->row[AFTER]->hits;
 	if (m != n)
 		return m < n ? 1 : -1;
-	return a->order < b->order ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
 }
 
 static bool is_one_length(double a, double b)

@@ -384,6 +384,7 @@ struct dp_error *dp_session_install(struct dp_session *s)
 struct dp_error *dp_session_dry_run(struct dp_session *s)
 {
 	struct planning p = {0};
+	dp_session_trap_spare(s);
 	struct dp_error *err = plan(s, &p);
 	if (!err)
 		err = dp_preview_make(s, p.planner);
@@ -398,102 +399,10 @@ struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest)
 	return NULL;
 }
 
-void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report)
-{
-	if (report->pause_ns > s->removal.pause_ns)
-		s->removal.pause_ns = report->pause_ns;
-	s->removal.held_ns += report->held_ns;
-	s->removal.stops += report->stops;
-	s->removal.vain += report->vain;
-	if (report->why_frozen[0])
-		memcpy(s->removal.why_frozen, report->why_frozen, sizeof(report->why_frozen));
-	s->removal.left_bytes += report->left_bytes;
-	s->removal.left_sites += report->left_sites;
-	if (report->left_bytes || report->left_sites)
-		memcpy(s->removal.why, report->why, sizeof(s->removal.why));
-}
-
-struct dp_error *dp_session_remove(struct dp_session *s)
-{
-	struct dp_remove_report report;
-	struct dp_error *first = dp_pending_remove(s);
-	struct dp_error *err = dp_target_remove(s->target, &report);
-	dp_session_note_removal(s, &report);
-	dp_session_park(s);
-	dp_error_destroy(first ? err : NULL);
-	return first ? first : err;
-}
-
-void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data)
-{
-	dp_children_fini(&s->children);
-	dp_target_clean_children(s->target, false, stop, data, &s->children);
-	/* A child is known to each session by a number of its own. Most have hits in the first one. */
-	const unsigned late = dp_pending_unfollow(s), all = dp_target_unfollow(s->target);
-	s->followed = late > all ? late : all;
-	s->swept = true;
-}
-
 size_t dp_session_placed(const struct dp_session *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->trace->nprobes; i++)
 		n += s->place[i].placed;
 	return n;
-}
-
-/* Of a run that ends with another error. */
-static void warn_of_left(const struct dp_session *s, struct dp_error *err)
-{
-	const pid_t pid = dp_target_pid(s->target);
-	if (err)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "%s; what is left: dynprobe detach --pid %d", err->message, pid);
-	dp_error_destroy(err);
-}
-
-/* Removes the events of a failed run from the process. (A command that dynprobe started dies before it has begun.) */
-static void give_up_events(struct dp_session *s)
-{
-	if (s->classes && !s->kept && !s->trace->command)
-		warn_of_left(s, dp_session_remove(s));
-}
-
-/* A run that failed or was interrupted early: the program may have forked while probes were placed. */
-static void sweep_late(struct dp_session *s)
-{
-	struct dp_remove_report ignored;
-	if (!s->target || s->swept || s->kept || s->trace->dry_run || s->trace->command)
-		return;
-	warn_of_left(s, dp_target_remove(s->target, &ignored));
-	dp_session_sweep(s, NULL, NULL);
-	for (size_t i = 0; i < s->children.nleft; i++)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "fork child %d (%s) still has probes: %s", s->children.left[i].pid,
-		             s->children.left[i].comm, s->children.left[i].why->message);
-}
-
-struct dp_session *dp_session_destroy(struct dp_session *s)
-{
-	if (!s)
-		return NULL;
-	give_up_events(s);
-	dp_pending_destroy(s->pending);
-	sweep_late(s);
-	dp_children_fini(&s->children);
-	dp_session_aggs_destroy(s->answers);
-	dp_target_close(s->target);
-	dp_session_sink_fini(s);
-	dp_error_destroy(s->unhooked);
-	dp_preview_destroy(s->preview);
-	dp_session_trap_destroy(s->trap);
-	for (size_t i = 0; s->place && i < s->trace->nprobes; i++) {
-		dp_error_destroy(s->place[i].refused);
-		free(s->place[i].retired_why);
-		dp_fields_fini(&s->place[i].fields);
-		dp_expr_destroy(s->place[i].when);
-	}
-	free(s->place);
-	free(s->planned);
-	free(s->loss);
-	free(s);
-	return NULL;
 }

@@ -58,6 +58,7 @@ struct dp_session {
 	struct dp_children children; /* what became of the text that fork children have */
 	unsigned followed;           /* how many of them recorded */
 	bool swept;                  /* they have been cleaned, as far as possible */
+	bool said_left;              /* dp_session_warn_of_left() did */
 	struct dp_loss *loss; /* for each probe, as last read */
 	uint64_t lost_before; /* all of them, when gaps between events were looked for */
 	/* Sink lttng. */
@@ -114,6 +115,21 @@ struct dp_error *dp_session_resolve_beside(struct dp_session *later, const struc
 bool dp_session_counts_stacks(const struct dp_trace_spec *trace);
 bool dp_session_wants_unwind(const struct dp_trace_spec *trace);
 
+/* Removes the probes; the rings can still be drained. */
+struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
+/* After that, if no probes were left on purpose: removes the probes that fork children inherited. `stop`: clean no more of them.
+ */
+void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data);
+/* Adds a removal to s->removal. */
+void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report);
+/*
+ * For runs without a summary. Of a process that has not ended: says once what a removal could not remove, if anything, and
+ * whether that is so. Consumes the removal's error.
+ */
+bool dp_session_warn_of_left(struct dp_session *s, struct dp_error *err);
+void dp_session_warn_of_children(const struct dp_session *s);
+struct dp_session *dp_session_destroy(struct dp_session *s);
+
 /* ---- session.c ------------------------------------------------------------------------------------------------------------ */
 
 /* Plans and installs the probes. A probe that cannot be placed gets place[i].refused. */
@@ -123,15 +139,8 @@ struct dp_error *dp_session_install(struct dp_session *s) DP_MUST_CHECK;
 struct dp_error *dp_session_dry_run(struct dp_session *s) DP_MUST_CHECK;
 /* Leaves the probes as resident probes; later commands read `manifest`. */
 struct dp_error *dp_session_keep(struct dp_session *s, const char *manifest) DP_MUST_CHECK;
-/* Removes the probes; the rings can still be drained. */
-struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
-/* After that, if no probes were left on purpose: removes the probes that fork children inherited. `stop`: clean no more of them. */
-void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data);
 /* Adds an installation to s->install. */
 void dp_session_note_install(struct dp_session *s, const struct dp_install_stats *stats);
-/* Adds a removal to s->removal. */
-void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report);
-struct dp_session *dp_session_destroy(struct dp_session *s);
 size_t dp_session_placed(const struct dp_session *s);
 
 /* For hooks: finds "MODULE!NAME" and its first instruction that may be patched. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens a session's target, and passes on what the injector reports. */
+/* Opens a session's target, passes on what the injector reports, removes the probes, and closes it. */
 #include "injector/loads.h"
 #include "injector/open/adopt.h"
+#include "session/process/pending.h"
+#include "session/process/preview.h"
 #include "session/process/session.h"
 #include "session/process/session_aggs.h"
+#include "session/process/session_trap.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,4 +122,115 @@ struct dp_error *dp_session_beside(const struct dp_session *s, struct dp_session
 	else
 		*ret = later;
 	return err;
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------------------------- */
+
+void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report)
+{
+	if (report->pause_ns > s->removal.pause_ns)
+		s->removal.pause_ns = report->pause_ns;
+	s->removal.held_ns += report->held_ns;
+	s->removal.stops += report->stops;
+	s->removal.vain += report->vain;
+	if (report->why_frozen[0])
+		memcpy(s->removal.why_frozen, report->why_frozen, sizeof(report->why_frozen));
+	s->removal.left_bytes += report->left_bytes;
+	s->removal.left_sites += report->left_sites;
+	if (report->left_bytes || report->left_sites)
+		memcpy(s->removal.why, report->why, sizeof(s->removal.why));
+}
+
+struct dp_error *dp_session_remove(struct dp_session *s)
+{
+	struct dp_remove_report report;
+	struct dp_error *first = dp_pending_remove(s);
+	struct dp_error *err = dp_target_remove(s->target, &report);
+	dp_session_note_removal(s, &report);
+	dp_session_park(s);
+	dp_error_destroy(first ? err : NULL);
+	return first ? first : err;
+}
+
+void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data)
+{
+	dp_children_fini(&s->children);
+	dp_target_clean_children(s->target, false, stop, data, &s->children);
+	/* A child is known to each session by a number of its own. Most have hits in the first one. */
+	const unsigned late = dp_pending_unfollow(s), all = dp_target_unfollow(s->target);
+	s->followed = late > all ? late : all;
+	s->swept = true;
+}
+
+static bool has_ended(const struct dp_session *s)
+{
+	struct pollfd end = {.fd = dp_target_exit_fd(s->target), .events = POLLIN};
+	return poll(&end, 1, 0) > 0;
+}
+
+bool dp_session_warn_of_left(struct dp_session *s, struct dp_error *err)
+{
+	const bool some = s->removal.left_bytes || s->removal.left_sites;
+	const char *why = err ? err->message : some ? s->removal.why : NULL;
+	const pid_t pid = dp_target_pid(s->target);
+	const bool left = why && !has_ended(s);
+	if (left && !s->said_left)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "process %d: %s; what is left: dynprobe detach --pid %d", pid, why, pid);
+	s->said_left |= left;
+	dp_error_destroy(err);
+	return left;
+}
+
+void dp_session_warn_of_children(const struct dp_session *s)
+{
+	for (size_t i = 0; i < s->children.nleft; i++)
+		dp_trace_log(s->trace, DP_LOG_WARNING, "fork child %d (%s) still has probes: %s", s->children.left[i].pid,
+		             s->children.left[i].comm, s->children.left[i].why->message);
+}
+
+/* Removes the events of a failed run from the process. (A command that dynprobe started dies before it has begun.) */
+static void give_up_events(struct dp_session *s)
+{
+	if (s->classes && !s->kept && !s->trace->command)
+		dp_session_warn_of_left(s, dp_session_remove(s));
+}
+
+/* A run that failed or was interrupted early: the program may have forked while probes were placed. */
+static void sweep_late(struct dp_session *s)
+{
+	struct dp_remove_report report;
+	if (!s->target || s->swept || s->kept || s->trace->dry_run || s->trace->command)
+		return;
+	struct dp_error *err = dp_target_remove(s->target, &report);
+	dp_session_note_removal(s, &report);
+	dp_session_warn_of_left(s, err);
+	dp_session_sweep(s, NULL, NULL);
+	dp_session_warn_of_children(s);
+}
+
+struct dp_session *dp_session_destroy(struct dp_session *s)
+{
+	if (!s)
+		return NULL;
+	give_up_events(s);
+	dp_pending_destroy(s->pending);
+	sweep_late(s);
+	dp_children_fini(&s->children);
+	dp_session_aggs_destroy(s->answers);
+	dp_target_close(s->target);
+	dp_session_sink_fini(s);
+	dp_error_destroy(s->unhooked);
+	dp_preview_destroy(s->preview);
+	dp_session_trap_destroy(s->trap);
+	for (size_t i = 0; s->place && i < s->trace->nprobes; i++) {
+		dp_error_destroy(s->place[i].refused);
+		free(s->place[i].retired_why);
+		dp_fields_fini(&s->place[i].fields);
+		dp_expr_destroy(s->place[i].when);
+	}
+	free(s->place);
+	free(s->planned);
+	free(s->loss);
+	free(s);
+	return NULL;
 }

@@ -123,12 +123,9 @@ static void log_kept(const struct dp_session *s)
 /* Removes everything: a later command should not find an empty group. */
 static void leave_none(struct dp_session *s)
 {
-	struct dp_error *err = dp_session_remove(s);
-	dp_trace_log(s->trace, DP_LOG_WARNING, "none of the probes could be placed in %d (%s): nothing was left there",
-	             dp_target_pid(s->target), dp_target_comm(s->target));
-	if (err)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "%s [%s]", err->message, dp_tag_name(err->tag));
-	dp_error_destroy(err);
+	const bool left = dp_session_warn_of_left(s, dp_session_remove(s));
+	dp_trace_log(s->trace, DP_LOG_WARNING, "none of the probes could be placed in %d (%s)%s", dp_target_pid(s->target),
+	             dp_target_comm(s->target), left ? "" : ": nothing was left there");
 }
 
 static struct dp_error *keep_one(struct dp_run *run, struct dp_session *s)

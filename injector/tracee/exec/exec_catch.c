@@ -168,12 +168,19 @@ size_t dp_exec_catch_settle(void)
 
 /* ---- all together ---------------------------------------------------------------------------------------------------------- */
 
+/* Until then the thread is held, and no step of ours tells the watchdog that we are alive. */
+static void allow_exec(const struct dp_exec_watch *w)
+{
+	dp_watchdog_limit(DP_WATCHDOG_NS, DP_WATCHDOG_GRACE_NS + at_least(w, EXEC_NS));
+}
+
 /* After the thread was seized and let go. */
 static struct dp_error *take_over(const struct dp_exec_watch *w, const struct dp_exec_start *start, const struct file *file,
                                   struct dp_exec_caught *ret)
 {
 	const struct slow one = {start->pid, start->tid};
 	pid_t tid;
+	allow_exec(w);
 	const struct dp_stop stop = await(&one, dp_now_ns() + at_least(w, EXEC_NS), &tid);
 	if (stop.kind == DP_STOP_NONE) {
 		note_slow(&one);
@@ -236,6 +243,7 @@ static struct dp_error *take_loader(const struct dp_exec_watch *w, const struct 
 	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
 	struct dp_launch_adopted a = {.pid = start->pid, .until_ns = dp_now_ns() + at_least(w, EXEC_NS) + at_least(w, ENTRY_NS)};
 	pid_t tid;
+	allow_exec(w);
 	const struct dp_stop stop = await(&one, dp_now_ns() + at_least(w, EXEC_NS), &tid);
 	if (stop.kind == DP_STOP_NONE) {
 		note_slow(&one);
