@@ -358,7 +358,11 @@ class Case(unittest.TestCase):
 
     def start_attached(self, target, *args, **kw):
         """Starts dynprobe on a target and returns when its text is patched."""
+        others = changed_text(target.pid)  # probes of another run
         p = self.start("--pid", target.pid, *args, **kw)
+        if others:
+            with contextlib.suppress(AssertionError):
+                wait_until(lambda: p.poll() is not None or changed_text(target.pid) != others, 10)
         self.await_armed(p, target.pid)
         if p.poll() is not None:
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))

@@ -52,10 +52,12 @@ class Case(lttng_env.Case):
     def running(self, t, *args, **kw):
         """A run in the foreground, from its first patch to Ctrl-C, or to its end if it has -d; yields an object that becomes its Result."""
         argv = [harness.DYNPROBE, "--pid", str(t.pid), *map(str, args)]
+        others = harness.changed_text(t.pid)  # probes of other runs
         with open(self.path("foreground.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})
             p.err_file, p.events = err, None
             self.addCleanup(lambda: (p.poll() is None and p.kill(), p.wait(), p.stdout.close()))
+            harness.wait_until(lambda: p.poll() is not None or harness.changed_text(t.pid) != others, what="its first patch")
             self.await_armed(p, t.pid)
             if p.poll() is not None:
                 self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
