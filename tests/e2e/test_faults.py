@@ -46,7 +46,7 @@ class Faults(Case):
         own = next(m for m in harness.text_mappings(t.pid) if m.path == t.path)
         header = own.start & ~0xFFF if own.offset == 0 else own.start - own.offset
         for _ in range(2):
-            r = self.attach(t, "--function", "fault_load", "-t", UNREADABLE, "-t", READABLE % header, "-d", "1")
+            r = self.attach(t, "--function", "fault_load", "-t", UNREADABLE, "-t", READABLE % header, "-n", "500")
             self.assert_ok(r)
             # Otherwise the program would see the stub's addresses.
             self.assertIsNone(r.summary["memory_by_calls"], "the fault handler was not installed all the time")

@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #define COMM_MAX  15u
-#define MOMENT_NS 100000
+#define FEW       50u
+#define SHORT_NS  20000
+#define MOMENT_NS 1000000
 
 bool dp_exec_locks_early(void)
 {
@@ -28,34 +30,29 @@ bool dp_exec_locks_early(void)
 	return known;
 }
 
-/* The kernel has asked, but the thread does not wait yet: its call is not known. */
-static bool is_under_way(const struct dp_exec_start *start)
+static bool has_ended(const struct dp_exec_start *start)
 {
-	struct dp_buf text;
-	dp_buf_init(&text);
-	const bool is = dp_proc_slurp(&text, "/proc/%d/task/%d/syscall", start->pid, start->tid) &&
-	                !strncmp(dp_buf_str(&text), "running", strlen("running"));
-	dp_buf_fini(&text);
-	return is;
+	struct dp_task_stat stat;
+	return !dp_proc_stat(start->pid, start->tid, &stat) || stat.state == 'Z' || stat.state == 'X';
 }
 
-/* False: it got no processor for so long. */
-static bool await_question(const struct dp_exec_start *start)
+bool dp_exec_await_call(const struct dp_exec_start *start, uint64_t ns, struct dp_proc_call *ret)
 {
-	const uint64_t until = dp_now_ns() + DP_EXEC_WAIT_NS;
-	while (is_under_way(start)) {
-		if (dp_now_ns() > until)
+	const uint64_t until = dp_now_ns() + ns;
+	for (unsigned tried = 0;; tried++) {
+		dp_proc_call(start->pid, start->tid, ret);
+		if (ret->nr >= 0)
+			return true;
+		if (dp_now_ns() > until || has_ended(start))
 			return false;
-		nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = tried < FEW ? SHORT_NS : MOMENT_NS}, NULL);
 	}
-	return true;
 }
 
 /* The call's path, as typed. False: it is no exec, or cannot be read. */
-static bool read_name(const struct dp_exec_start *start, struct dp_proc_call *call, char name[PATH_MAX])
+static bool read_name(const struct dp_exec_start *start, const struct dp_proc_call *call, char name[PATH_MAX])
 {
 	const struct dp_process p = {.pid = start->pid, .alive = start->tid};
-	dp_proc_call(start->pid, start->tid, call);
 	if (call->nr != SYS_execve && call->nr != SYS_execveat)
 		return false;
 	const size_t n = dp_mem_read(&p, dp_addr_of(call->args[call->nr == SYS_execveat]), name, PATH_MAX);
@@ -66,7 +63,7 @@ bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret)
 {
 	struct dp_proc_call call;
 	char name[PATH_MAX], path[PATH_MAX + 64];
-	if (!await_question(start) || !read_name(start, &call, name))
+	if (!dp_exec_await_call(start, DP_EXEC_WAIT_NS, &call) || !read_name(start, &call, name))
 		return false;
 	if (*name == '/')
 		snprintf(path, sizeof(path), "/proc/%d/root%s", start->tid, name);
@@ -128,5 +125,5 @@ bool dp_exec_is_named(const struct dp_exec_start *start, const char *const *name
 	if (dp_exec_locks_early())
 		return false;
 	/* Rather one too many, which is seen, than one too few. */
-	return !await_question(start) || (read_name(start, &call, path) && is_any(path, name, n));
+	return !dp_exec_await_call(start, DP_EXEC_WAIT_NS, &call) || (read_name(start, &call, path) && is_any(path, name, n));
 }

@@ -5,10 +5,13 @@
 
 #include "injector/tracee/exec/exec_watch.h"
 
+struct dp_proc_call;
 struct stat;
 
 /* Before Linux 6.8 exec holds a lock while it asks, which looking into the process may wait for. */
 bool dp_exec_locks_early(void);
+/* The kernel asks before the thread sleeps: waits until its call is known. False: it has ended, or got no processor for `ns`. */
+bool dp_exec_await_call(const struct dp_exec_start *start, uint64_t ns, struct dp_proc_call *ret);
 /* The file that the call names, as its process sees it. False: unknown. */
 bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret);
 /* Notes what the process executes until then, and the question's file. */

@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALL_TRIES 100u
+#define CALL_NS UINT64_C(50000000)
 
 enum { LATE = 64 };
 
@@ -108,24 +108,13 @@ static bool is_asked_for(const struct dp_exec_watch *w, const struct dp_exec_sta
 	return dp_exec_is_named(start, w->what.name, w->what.nnames);
 }
 
-/* The kernel asks before the thread sleeps. */
-static void await_call(const struct dp_exec_start *start, struct dp_proc_call *ret)
-{
-	for (unsigned tried = 0; tried < CALL_TRIES; tried++) {
-		dp_proc_call(start->pid, start->tid, ret);
-		if (ret->nr >= 0)
-			return;
-		nanosleep(&(struct timespec){.tv_nsec = tried < CALL_TRIES / 2 ? 20000 : 1000000}, NULL);
-	}
-}
-
 /* Whoever opens a module neither to execute nor to load it is not asked about. */
 static bool may_start(const struct dp_exec_watch *w, struct dp_exec_start *start)
 {
 	struct dp_proc_call call;
 	if (!start->pid || !w->what.modules)
 		return start->pid;
-	await_call(start, &call);
+	dp_exec_await_call(start, CALL_NS, &call);
 	start->loads = call.nr == SYS_openat || call.nr == SYS_open;
 	return start->loads ? dp_loader_has(start->pid, call.pc) : call.nr == SYS_execve || call.nr == SYS_execveat;
 }
