@@ -61,11 +61,12 @@ static enum dp_tag first_refusal(const struct dp_trace *t)
 static bool leaves_some(struct dp_trace *t)
 {
 	bool some = false;
-	struct dp_error *err = t->spec.command ? NULL : dp_run_remove(&t->run);
-	for (size_t k = 0; !t->spec.command && k < t->run.nsessions; k++) {
-		some |= dp_session_warn_of_left(t->run.session[k], dp_take(err, NULL));
+	if (t->spec.command)
+		return false;
+	dp_error_destroy(dp_run_remove(&t->run)); /* each session knows why it failed */
+	for (size_t k = 0; k < t->run.nsessions; k++) {
+		some |= dp_session_warn_of_left(t->run.session[k]);
 		dp_session_warn_of_children(t->run.session[k]);
-		err = NULL;
 	}
 	return some;
 }
@@ -74,10 +75,11 @@ static struct dp_error *none_placed(struct dp_trace *t)
 {
 	const char *as = t->run.use_lttng ? "unchanged, but has the LTTng sink loaded, idle" : "unchanged";
 	const bool some = leaves_some(t);
-	return dp_error_advise(dp_error(first_refusal(t), "none of the probes could be placed; %s%s",
-	                                some ? "what was mapped for them does nothing, and is left" : "the target is ",
-	                                some ? "" : as),
-	                       "");
+	return dp_error_advise(
+	        dp_error(first_refusal(t), "none of the probes could be placed; %s%s",
+	                 some ? "what was mapped for them does nothing, but cannot be removed yet" : "the target is ",
+	                 some ? "" : as),
+	        "");
 }
 
 static struct dp_error *install(struct dp_trace *t)

@@ -58,6 +58,7 @@ struct dp_session {
 	struct dp_children children; /* what became of the text that fork children have */
 	unsigned followed;           /* how many of them recorded */
 	bool swept;                  /* they have been cleaned, as far as possible */
+	bool unremoved;              /* the removal failed: removal.why */
 	bool said_left;              /* dp_session_warn_of_left() did */
 	struct dp_loss *loss; /* for each probe, as last read */
 	uint64_t lost_before; /* all of them, when gaps between events were looked for */
@@ -122,11 +123,8 @@ struct dp_error *dp_session_remove(struct dp_session *s) DP_MUST_CHECK;
 void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data);
 /* Adds a removal to s->removal. */
 void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report *report);
-/*
- * For runs without a summary. Of a process that has not ended: says once what a removal could not remove, if anything, and
- * whether that is so. Consumes the removal's error.
- */
-bool dp_session_warn_of_left(struct dp_session *s, struct dp_error *err);
+/* For runs without a summary: whether the removal has left something in a process that has not ended. Says so, once. */
+bool dp_session_warn_of_left(struct dp_session *s);
 void dp_session_warn_of_children(const struct dp_session *s);
 struct dp_session *dp_session_destroy(struct dp_session *s);
 

@@ -9,6 +9,7 @@
 #include "session/process/session_trap.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,14 @@ void dp_session_note_removal(struct dp_session *s, const struct dp_remove_report
 		memcpy(s->removal.why, report->why, sizeof(s->removal.why));
 }
 
+static void note_failure(struct dp_session *s, const struct dp_error *err)
+{
+	if (!err)
+		return;
+	s->unremoved = true;
+	snprintf(s->removal.why, sizeof(s->removal.why), "%s", err->message);
+}
+
 struct dp_error *dp_session_remove(struct dp_session *s)
 {
 	struct dp_remove_report report;
@@ -149,7 +158,9 @@ struct dp_error *dp_session_remove(struct dp_session *s)
 	dp_session_note_removal(s, &report);
 	dp_session_park(s);
 	dp_error_destroy(first ? err : NULL);
-	return first ? first : err;
+	first = first ? first : err;
+	note_failure(s, first);
+	return first;
 }
 
 void dp_session_sweep(struct dp_session *s, bool (*stop)(void *data), void *data)
@@ -168,16 +179,16 @@ static bool has_ended(const struct dp_session *s)
 	return poll(&end, 1, 0) > 0;
 }
 
-bool dp_session_warn_of_left(struct dp_session *s, struct dp_error *err)
+bool dp_session_warn_of_left(struct dp_session *s)
 {
-	const bool some = s->removal.left_bytes || s->removal.left_sites;
-	const char *why = err ? err->message : some ? s->removal.why : NULL;
+	const bool left = (s->unremoved || s->removal.left_bytes || s->removal.left_sites) && !has_ended(s);
 	const pid_t pid = dp_target_pid(s->target);
-	const bool left = why && !has_ended(s);
 	if (left && !s->said_left)
-		dp_trace_log(s->trace, DP_LOG_WARNING, "process %d: %s; what is left: dynprobe detach --pid %d", pid, why, pid);
+		dp_trace_log(
+		        s->trace, DP_LOG_WARNING,
+		        "what dynprobe mapped in process %d cannot be removed yet: %s; dynprobe detach --pid %d removes it later",
+		        pid, s->removal.why, pid);
 	s->said_left |= left;
-	dp_error_destroy(err);
 	return left;
 }
 
@@ -191,8 +202,10 @@ void dp_session_warn_of_children(const struct dp_session *s)
 /* Removes the events of a failed run from the process. (A command that dynprobe started dies before it has begun.) */
 static void give_up_events(struct dp_session *s)
 {
-	if (s->classes && !s->kept && !s->trace->command)
-		dp_session_warn_of_left(s, dp_session_remove(s));
+	if (!s->classes || s->kept || s->trace->command)
+		return;
+	dp_error_destroy(dp_session_remove(s));
+	dp_session_warn_of_left(s);
 }
 
 /* A run that failed or was interrupted early: the program may have forked while probes were placed. */
@@ -203,7 +216,9 @@ static void sweep_late(struct dp_session *s)
 		return;
 	struct dp_error *err = dp_target_remove(s->target, &report);
 	dp_session_note_removal(s, &report);
-	dp_session_warn_of_left(s, err);
+	note_failure(s, err);
+	dp_error_destroy(err);
+	dp_session_warn_of_left(s);
 	dp_session_sweep(s, NULL, NULL);
 	dp_session_warn_of_children(s);
 }

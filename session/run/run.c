@@ -204,8 +204,11 @@ static struct dp_error *give_up_one(struct dp_run *run, struct dp_session *s, st
 {
 	if ((run->nsessions < 2 && !dp_trace_awaits(run->trace)) || why->tag == DP_TAG_INTERRUPTED)
 		return why;
-	if (dp_session_placed(s) && dp_session_warn_of_left(s, dp_session_remove(s)))
-		return why;
+	if (dp_session_placed(s)) {
+		dp_error_destroy(dp_session_remove(s));
+		if (dp_session_warn_of_left(s))
+			return why;
+	}
 	const bool excused = dp_trace_awaits(s->trace) && is_ending(s, why); /* others may have a place for the probes */
 	refuse_all(s, why);
 	for (size_t i = 0; i < s->trace->nprobes; i++) {

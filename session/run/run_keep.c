@@ -123,7 +123,8 @@ static void log_kept(const struct dp_session *s)
 /* Removes everything: a later command should not find an empty group. */
 static void leave_none(struct dp_session *s)
 {
-	const bool left = dp_session_warn_of_left(s, dp_session_remove(s));
+	dp_error_destroy(dp_session_remove(s));
+	const bool left = dp_session_warn_of_left(s);
 	dp_trace_log(s->trace, DP_LOG_WARNING, "none of the probes could be placed in %d (%s)%s", dp_target_pid(s->target),
 	             dp_target_comm(s->target), left ? "" : ": nothing was left there");
 }

@@ -173,15 +173,17 @@ class Refusals(Case):
         t.process.kill()
 
     def test_what_cannot_be_removed_is_not_called_unchanged(self):
-        """A trap needs all threads, and so does the removal of what was mapped for it."""
-        t = self.target("vforker", 3600000, "calls")
-        wait_until(lambda: t.state() == "D", what="the vfork")
-        r = self.attach(t, "--function", "foo", "--tactic", "trap", "-n", 5)
-        self.assert_refused(r, "DP-TRAP-UNSAFE", "none of the probes could be placed; what was mapped for them does nothing, and is left",
-                            f"what is left: dynprobe detach --pid {t.pid}")
+        """A trap needs all threads, and so does the removal of what was mapped for it. Each process is named with its own reason."""
+        first, second = (self.target("vforker", 3600000, "calls") for _ in range(2))
+        wait_until(lambda: first.state() == second.state() == "D", what="the vforks")
+        r = self.dynprobe("--pid", f"{first.pid},{second.pid}", "--function", "foo", "--tactic", "trap", "-n", 5)
+        self.assert_refused(r, "DP-TRAP-UNSAFE", "none of the probes could be placed; what was mapped for them does nothing, but cannot be removed yet")
         self.assertNotIn("unchanged", r.err)
-        self.assertTrue([m for m in harness.maps(t.pid) if m.is_ours], "nothing is left")
-        t.process.kill()
+        for t in (first, second):
+            self.assertIn(f"what dynprobe mapped in process {t.pid} cannot be removed yet: thread {t.pid} of process {t.pid} ", r.err)
+            self.assertIn(f"dynprobe detach --pid {t.pid} removes it later", r.err)
+            self.assertTrue([m for m in harness.maps(t.pid) if m.is_ours], "nothing is left")
+            t.process.kill()
 
     def test_vfork_parent_that_returns_in_time_is_probed(self):
         t = self.target("vforker", 150)

@@ -168,7 +168,7 @@ size_t dp_exec_catch_settle(void)
 
 /* ---- all together ---------------------------------------------------------------------------------------------------------- */
 
-/* Until then the thread is held, and no step of ours tells the watchdog that we are alive. */
+/* The thread is held until its exec is over, and nothing tells the watchdog meanwhile that we are alive. */
 static void allow_exec(const struct dp_exec_watch *w)
 {
 	dp_watchdog_limit(DP_WATCHDOG_NS, DP_WATCHDOG_GRACE_NS + at_least(w, EXEC_NS));
