@@ -304,7 +304,9 @@ class Chromium(Server):
 
     def start(self):
         os.chmod(self.dir, 0o777)
-        page = "<script>setInterval(() => { let w = new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))); w.onmessage = () => w.terminate() }, 50)</script>"
+        # One worker at a time: on a slow machine there would be more and more.
+        page = ("<script>const next = () => { const w = new Worker(URL.createObjectURL(new Blob(['postMessage(1)'])));"
+                " w.onmessage = () => { w.terminate(); setTimeout(next, 50); } }; next();</script>")
         nobody = pwd.getpwnam("nobody")
         argv = ["chromium-headless-shell", "--disable-gpu", f"--remote-debugging-port={self.port}", f"--user-data-dir={self.dir}/profile", "data:text/html," + page]
         return self.spawn(*argv, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], env={**os.environ, "HOME": self.dir})
