@@ -204,6 +204,7 @@ class Result:
 
 def environment(**extra):
     env = dict(os.environ, LC_ALL="C.UTF-8", **extra)
+    env["PATH"] = f"{os.path.dirname(sys.executable)}:{env['PATH']}"  # python3 is a program, not a script that chooses one
     env.setdefault("ASAN_OPTIONS", "exitcode=99")  # differs from dynprobe's own statuses
     return env
 

@@ -86,7 +86,8 @@ class Counts(unittest.TestCase):
                 target.stdout.readline()
                 with subprocess.Popen([harness.DYNPROBE, "--pid", str(target.pid), *args, "--function", "foo", "-f", "json"],
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
-                    harness.wait_until(lambda: harness.armed(target.pid), what="the probe to be installed")
+                    ready = lambda: harness.armed(target.pid) and harness.waits_for_events(tool.pid)  # noqa: B023
+                    harness.wait_until(lambda: tool.poll() is not None or ready(), what="the probe to be installed")  # noqa: B023
                     out, _ = target.communicate("go\n", timeout=300)
                     rows, _ = tool.communicate(timeout=300)
                 truth = [int(n) for n in out.split("foo", 1)[1].split()[:2]]

@@ -92,6 +92,18 @@ class FollowExec(Case):
         os.mkdir(there)
         self.assert_found("unshare", "-m", "sh", "-c", f"mount -t tmpfs none {there} && cp {spin} {there}/it && timeout 60 {there}/it 3000 1000")
 
+    def test_absolute_link_of_another_root(self):
+        """Only from that root does the link lead to a file."""
+        there, opt = self.path("root"), self.path("opt")
+        os.mkdir(there)
+        os.mkdir(opt)
+        shutil.copy(self.started, os.path.join(opt, "it"))
+        os.symlink("/opt/it", os.path.join(opt, "link"))
+        os.symlink("/opt", os.path.join(opt, "folder"))
+        calls = "; ".join(["/opt/link 2", "cd /opt; ./link 2", "cd /; opt/folder/it 2"] * 10)
+        r = self.run_command("unshare", "-m", "sh", "-c", f"mount --bind / {there} && mount --bind {opt} {there}/opt && exec chroot {there} sh -c '{calls}'")
+        self.assertEqual((len(called(r.out)), r.summary["started"]), (30, 30), str(r.summary))
+
     def test_program_in_a_memfd(self):
         for program in ("spin", "spin-static"):
             text = f"""

@@ -283,7 +283,7 @@ class Several(WithProgram):
         self.assertEqual([r["hits"] for r in rows], [300])  # of one name
 
     def test_the_pieces_of_a_rotated_trace(self):
-        args = ("-q", "--record", self.path("r"), "--rotate", "128K", "--buffer-size", "4M", "--function", "work", "-t", "i", "-t", "backtrace")
+        args = ("-q", "--record", self.path("r"), "--rotate", "128K", "--buffer-size", "16M", "--function", "work", "-t", "i", "-t", "backtrace")
         harness.tool(*args, "--", self.program, 10000, 1, status=0)
         self.assertGreater(len(os.listdir(self.path("r"))), 2)
         events = [json.loads(line) for line in self.view("r", "-f", "json").stdout.splitlines()[1:]]

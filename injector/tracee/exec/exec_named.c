@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "injector/tracee/exec/exec_named.h"
 
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,18 +62,57 @@ static bool read_name(const struct dp_exec_start *start, const struct dp_proc_ca
 	return n && memchr(name, 0, n);
 }
 
+/*
+ * A path's absolute links lead from the thread's root, which may be a container's: to stat("/proc/TID/root/PATH") they lead from
+ * ours. What openat2(2) cannot do, stat() does: links of /proc such as /proc/self/exe, and all before Linux 5.6.
+ */
+static bool stat_in_root(pid_t tid, const char *path, struct stat *ret)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	char root[32];
+	snprintf(root, sizeof(root), "/proc/%d/root", tid);
+	dp_auto_close int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dp_auto_close int file = dir < 0 ? -1 : (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	if (file >= 0)
+		return !fstat(file, ret);
+	while (*path == '/')
+		path++;
+	return dir >= 0 && errno != ENOENT && !fstatat(dir, path, ret, 0);
+}
+
+/* The path of the folder that a link in the thread's /proc leads to, from the thread's root. */
+static bool folder_in_root(pid_t tid, const char *link, char path[PATH_MAX])
+{
+	char root_link[32], root[PATH_MAX];
+	snprintf(root_link, sizeof(root_link), "/proc/%d/root", tid);
+	const ssize_t n = readlink(root_link, root, PATH_MAX - 1), m = readlink(link, path, PATH_MAX - 1);
+	if (n <= 0 || m <= 0)
+		return false;
+	root[n] = path[m] = '\0';
+	const size_t skip = strcmp(root, "/") != 0 ? (size_t)n : 0;
+	if (strncmp(path, root, skip) != 0 || (path[skip] && path[skip] != '/'))
+		return false;
+	memmove(path, path + skip, (size_t)m + 1 - skip);
+	return true;
+}
+
 bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret)
 {
 	struct dp_proc_call call;
-	char name[PATH_MAX], path[PATH_MAX + 64];
+	char name[PATH_MAX], from[64], folder[PATH_MAX], path[2 * PATH_MAX];
 	if (!dp_exec_await_call(start, DP_EXEC_WAIT_NS, &call) || !read_name(start, &call, name))
 		return false;
 	if (*name == '/')
-		snprintf(path, sizeof(path), "/proc/%d/root%s", start->tid, name);
-	else if (call.nr == SYS_execve || (int)call.args[0] == AT_FDCWD)
-		snprintf(path, sizeof(path), "/proc/%d/cwd/%s", start->tid, name);
+		return stat_in_root(start->tid, name, ret);
+	if (call.nr == SYS_execve || (int)call.args[0] == AT_FDCWD)
+		snprintf(from, sizeof(from), "/proc/%d/cwd", start->tid);
 	else
-		snprintf(path, sizeof(path), "/proc/%d/fd/%d%s%s", start->tid, (int)call.args[0], *name ? "/" : "", name);
+		snprintf(from, sizeof(from), "/proc/%d/fd/%d", start->tid, (int)call.args[0]);
+	if (*name && folder_in_root(start->tid, from, folder)) {
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+		return stat_in_root(start->tid, path, ret);
+	}
+	snprintf(path, sizeof(path), "%s%s%s", from, *name ? "/" : "", name);
 	return !stat(path, ret);
 }
 
