@@ -179,6 +179,13 @@ void dp_outputs_note(struct dp_outputs *o, const char *text)
 	fprintf(o->notes ? dp_outlet_file(o->notes) : stderr, "dynprobe: %s\n", text);
 }
 
+static struct dp_error *not_written(const struct dp_outputs *o)
+{
+	struct dp_error *err = dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
+	err->sys = o->outlet && dp_outlet_is_unread(o->outlet) ? EPIPE : 0;
+	return err;
+}
+
 struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 {
 	if (o->record) {
@@ -190,11 +197,12 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost)
 	/* Events may be rare, and their reader may be gone long before the next. */
 	const bool unread = o->live && o->outlet && dp_outlet_is_unread(o->outlet);
 	/* Aggregations are written without a writer: check their output here. */
-	if (!unread && (!o->file || !ferror(o->file)))
-		return NULL;
-	struct dp_error *err = dp_error(DP_TAG_OUTPUT, "writing the output failed: the reader is gone or the disk is full");
-	err->sys = o->outlet && dp_outlet_is_unread(o->outlet) ? EPIPE : 0;
-	return err;
+	return unread || (o->file && ferror(o->file)) ? not_written(o) : NULL;
+}
+
+struct dp_error *dp_outputs_last(struct dp_outputs *o)
+{
+	return o->file && (fflush(o->file) || ferror(o->file)) ? not_written(o) : NULL;
 }
 
 void dp_outputs_round(struct dp_outputs *o, uint64_t ns)

@@ -62,6 +62,8 @@ void dp_outputs_round(struct dp_outputs *o, uint64_t ns);
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. Adds what is known of the recording. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
+/* After the summary: writes what is buffered. A command that is waited for may run for hours, or end dynprobe by its signal. */
+struct dp_error *dp_outputs_last(struct dp_outputs *o) DP_MUST_CHECK;
 /* Has the reader of a pipe seen enough? Then the run ends as by Ctrl-C. */
 bool dp_outputs_unread(const struct dp_error *err);
 /* Is this only the end of a recording: its disk, quota or RLIMIT_FSIZE is full? */

@@ -38,7 +38,7 @@ int dp_status_of(const struct dp_trace *t, const struct dp_error *err)
 		return DP_EXIT_PARTIAL;
 	if (dp_past_refused(&t->run) || (dp_starts_counts(&t->run, &programs) && programs.unprobed))
 		return DP_EXIT_PARTIAL;
-	if (t->run.unheard || t->run.nmissing)
+	if (t->run.unheard || t->run.nmissing || dp_past_children(&t->run)->nleft)
 		return DP_EXIT_PARTIAL;
 	for (size_t k = 0; k < t->run.nsessions; k++)
 		if (t->run.session[k]->children.nleft)

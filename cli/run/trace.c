@@ -270,15 +270,12 @@ static struct dp_error *finish(struct dp_trace *t)
 		drawn = draw_calls(t);
 	dp_report_summary(t);
 	dp_report_snapshots(t);
-	if (!err)
-		err = dp_take(flushed, NULL);
-	if (!err)
-		err = dp_take(ended, NULL);
-	if (!err)
-		err = dp_take(drawn, NULL);
-	dp_error_destroy(drawn);
-	dp_error_destroy(flushed);
-	dp_error_destroy(ended);
+	struct dp_error *others[] = {flushed, ended, drawn, dp_outputs_last(&t->out)};
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		if (!err)
+			err = dp_take(others[i], NULL);
+		dp_error_destroy(others[i]);
+	}
 	return err;
 }
 

@@ -81,7 +81,8 @@ bool dp_flame_boxes(struct dp_flame *f, struct dp_flame_box **ret, size_t *n)
 	struct dp_flame_box *todo = malloc(f->n * sizeof(*todo));
 	b.child = malloc(f->n * sizeof(*b.child));
 	bool done = todo && b.child;
-	double least = f->node[0].total / (DP_FLAME_WIDTH * TENTHS);
+	const double total = f->node[0].total;
+	double least = (total > 0 ? total : 1) / (DP_FLAME_WIDTH * TENTHS); /* of 0 the double is 0 */
 	do {
 		f->stats.narrow = deep;
 		done = done && walk(&b, todo, least);

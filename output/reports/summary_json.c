@@ -87,8 +87,9 @@ static void put_processes(struct dp_buf *b, const struct dp_summary *s)
 {
 	struct dp_process_counts p;
 	dp_put_str(b, ",\"processes\":[");
-	for (size_t i = 0; dp_summary_process(s, &i, &p);) {
-		put_key(b, p.pid == s->probe[0].pid ? "{" : ",{", "pid");
+	const char *before = "{"; /* a pid may come again: of a process that executed another program */
+	for (size_t i = 0; dp_summary_process(s, &i, &p); before = ",{") {
+		put_key(b, before, "pid");
 		dp_put_dec(b, (uint64_t)p.pid);
 		put_string(b, "comm", p.comm);
 		put_number(b, "placed", p.counts.placed);

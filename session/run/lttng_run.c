@@ -16,7 +16,7 @@
 #define WANTED_NS UINT64_C(2000000000)
 #define POLL_NS   1000000L
 #define HELD_NS   UINT64_C(1000000000) /* instead of WANTED_NS, for a process that waits in its exec meanwhile */
-#define AGAIN_NS  UINT64_C(100000000)  /* instead of HELD_NS, if the session did not record the previous one's in that time */
+#define AGAIN_NS  UINT64_C(100000000)  /* instead of the others, if the session did not record the previous one's in that time */
 
 static struct dp_error *check_one(struct dp_run *run, struct dp_session *s)
 {
@@ -164,12 +164,12 @@ struct dp_error *dp_lttng_begin(struct dp_run *run)
 
 /* The session daemon enables a program's events on its own threads, milliseconds after it has learned of them. Hits before that
  * are not counted as lost. */
-static bool await_wanted(struct dp_session *s, uint64_t limit_ns)
+static bool await_wanted(struct dp_run *run, struct dp_session *s, uint64_t limit_ns)
 {
 	const uint64_t start = dp_now_ns();
 	bool expected = false;
 	while (!dp_session_wanted(s)) {
-		if (dp_now_ns() >= start + limit_ns)
+		if (dp_now_ns() >= start + limit_ns || dp_run_must_leave(run))
 			return false;
 		if (!expected && (expected = dp_now_ns() >= start + SOON_NS))
 			dp_session_expect(s);
@@ -193,14 +193,16 @@ void dp_lttng_settle(struct dp_run *run)
 {
 	const struct dp_trace_spec *trace = run->trace;
 	dp_auto_free const char **names = event_names(trace);
-	for (size_t k = 0; run->lttng && names && k < run->nsessions; k++) {
+	bool answers = true; /* a daemon that does not is not waited for again, for each of many processes */
+	for (size_t k = 0; run->lttng && names && k < run->nsessions && !dp_run_must_leave(run); k++) {
 		const pid_t pid = dp_target_pid(run->session[k]->target);
-		if (dp_lttng_active(run->lttng) && await_wanted(run->session[k], WANTED_NS)) {
+		if (dp_lttng_active(run->lttng) && await_wanted(run, run->session[k], answers ? WANTED_NS : AGAIN_NS)) {
 			/* LTTng opens an event's gate shortly before the session records the event. */
 			dp_lttng_sync(run->lttng);
 			continue;
 		}
-		if (!dp_lttng_wait_listed(run->lttng, pid, names, trace->nprobes, LISTED_NS))
+		answers = dp_lttng_wait_listed(run->lttng, pid, names, trace->nprobes, answers ? LISTED_NS : AGAIN_NS);
+		if (!answers)
 			dp_trace_log(run->trace, DP_LOG_WARNING, "the session daemon does not list the events of %d yet", pid);
 		if (dp_lttng_active(run->lttng) && !dp_session_wanted(run->session[k]))
 			expect(run, run->session[k]);
@@ -220,9 +222,10 @@ void dp_lttng_settle_one(struct dp_run *run, struct dp_session *s)
 {
 	if (!run->lttng || !dp_lttng_active(run->lttng) || !dp_session_placed(s))
 		return;
-	const bool heard = await_wanted(s, run->unanswered                     ? AGAIN_NS
-	                                   : run->trace->max_wait_ns > HELD_NS ? run->trace->max_wait_ns
-	                                                                       : HELD_NS);
+	const bool heard = await_wanted(run, s,
+	                                run->unanswered                     ? AGAIN_NS
+	                                : run->trace->max_wait_ns > HELD_NS ? run->trace->max_wait_ns
+	                                                                    : HELD_NS);
 	run->unanswered = !heard;
 	if (heard) {
 		dp_lttng_sync(run->lttng);

@@ -22,6 +22,16 @@ void dp_run_init(struct dp_run *run, const struct dp_trace_spec *trace)
 	*run = (struct dp_run){.trace = trace, .start_ns = dp_now_ns()};
 }
 
+/* A run that failed has not said the session's name. */
+static void end_lttng(struct dp_run *run)
+{
+	struct dp_error *err = dp_lttng_end(run);
+	if (err)
+		dp_trace_log(run->trace, DP_LOG_WARNING, "the LTTng session '%s' may stay: %s [%s]",
+		             run->lttng_session ? run->lttng_session : "", err->message, dp_tag_name(err->tag));
+	dp_error_destroy(err);
+}
+
 void dp_run_fini(struct dp_run *run)
 {
 	dp_starts_fini(run);
@@ -31,7 +41,7 @@ void dp_run_fini(struct dp_run *run)
 	for (size_t i = 0; i < run->nmissing; i++)
 		dp_error_destroy(run->missing[i].why);
 	free(run->missing);
-	dp_error_destroy(dp_lttng_end(run));
+	end_lttng(run);
 	free(run->lttng_session);
 	dp_snapshots_fini(run);
 	dp_rows_fini(run);

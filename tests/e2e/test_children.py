@@ -3,9 +3,10 @@
 
 import contextlib
 import os
+import shutil
 import signal
 
-from harness import EXIT_PARTIAL, NOBODY, Case, armed, children, holders, main, maps, needs, needs_root, objects, status, tool, wait_until
+from harness import EXIT_PARTIAL, NOBODY, Case, armed, changed_text, children, holders, main, maps, needs, needs_root, objects, status, target_path, tool, wait_until
 from servers import Nginx
 
 
@@ -159,6 +160,25 @@ class Runs(Brood):
         self.assert_ok(r, EXIT_PARTIAL)
         self.assertEqual({(x["pid"], x["tag"]) for x in r.summary["children_left"]}, {(pid, "DP-VFORK") for pid in young})
         self.assert_result_ok(t)
+
+    @needs_root
+    @needs("strace")
+    def test_traced_child_of_a_parent_that_has_gone(self):
+        t = self.brood("work", 2, path=shutil.copy(target_path("brood"), self.path("brood")))
+        p = self.start("--program", self.path("brood"), "--function", "foo")
+        self.await_armed(p, t.pid)
+        young = self.grow(t, 2)
+        tracer = self.spawn("strace", "-qq", "-o", os.devnull, "-p", young[1])
+        wait_until(lambda: status(young[1], "TracerPid") == str(tracer.pid), what="strace to attach")
+        t.process.kill()
+        wait_until(lambda: not changed_text(young[0]), what="the other child to be cleaned")
+        r = self.finish(p)
+        self.assert_ok(r, EXIT_PARTIAL)
+        self.assertEqual([x["pid"] for x in r.summary["children_left"]], [young[1]])
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+        tool("detach", "--pid", young[1], status=0)
+        self.assert_clean(young[1])
 
     @needs_root
     def test_child_in_a_pid_namespace_of_its_own(self):

@@ -183,6 +183,10 @@ class Flame(harness.Case):
         b.key("t")
         self.assertEqual(b.run("document.documentElement.dataset.theme"), "light")
 
+    def test_stacks_without_any_weight(self):
+        page = self.made("\n".join(f"f{i} 0" for i in range(250000)), "zero.svg")
+        self.assertLess(os.path.getsize(page), 1 << 20)
+
     def test_a_hundred_thousand_stacks_are_a_small_file(self):
         lines = [f"main;f{i % 300};g{i % 7919};h{i} 1" for i in range(100000)]
         page = self.made("\n".join(lines), "big.svg")
