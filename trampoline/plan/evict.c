@@ -132,6 +132,10 @@ bool dp_search_instruction(struct dp_search *s, uint64_t addr, bool follows, str
 	const uint8_t *bytes = dp_text_at(&s->job->item->text, addr, &n);
 	if (!bytes || !dp_decode_zydis(bytes, n, addr, ret))
 		return false;
+	if (follows && dp_sweep_may_be_entered(bytes)) {
+		const struct dp_sweep *sweep = sweep_at(s, addr);
+		return sweep && !dp_sweep_is_entered(sweep, addr, ret->len);
+	}
 	return follows || dp_search_length(s, addr) || is_padding(s, ret);
 }
 

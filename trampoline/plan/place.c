@@ -425,6 +425,21 @@ static struct dp_error *check_keep(const struct dp_text *text, const struct dp_i
 	                insn->addr, keep->start, keep->start + keep->size, keep->why);
 }
 
+/* A jump from the head changes bytes that the branch leads to. */
+static struct dp_error *check_entered(const struct dp_job *job, const uint8_t *bytes)
+{
+	const struct dp_text *text = job->request->text;
+	const uint64_t site = job->request->site;
+	const struct dp_range function = {text->function, text->size};
+	if (!dp_sweep_may_be_entered(bytes) || site - function.start >= function.size)
+		return NULL;
+	const struct dp_sweep *sweep = dp_analysis_sweep(dp_planner_known(job->planner, text), text, &function);
+	if (!sweep || !dp_sweep_is_entered(sweep, site, job->first.len))
+		return NULL;
+	return dp_error(DP_TAG_NOT_BOUNDARY, "a branch of the function leads into the middle of the instruction at 0x%" PRIx64,
+	                site);
+}
+
 struct dp_error *dp_place(struct dp_planner *planner, const struct dp_request *request, bool traps, uint32_t *ret)
 {
 	struct dp_job job = {.planner = planner, .request = request, .fresh = planner->variant & 1};
@@ -437,6 +452,7 @@ struct dp_error *dp_place(struct dp_planner *planner, const struct dp_request *r
 	job.first.guarded = job.first.flow == DP_FLOW_TRAP && planner->runtime.faults;
 	DP_TRY(check_relocatable(&job.first));
 	DP_TRY(check_keep(request->text, &job.first));
+	DP_TRY(check_entered(&job, bytes));
 	uint32_t at = dp_sites_at(planner->sites, request->site);
 	return at == DP_NO_ITEM ? place_new(&job, allowed, traps, ret) : place_again(&job, allowed, at, ret);
 }

@@ -130,9 +130,41 @@ Test(evict, data_in_a_function_is_left_alone)
 	jump[1] = 0x02;
 	zeros[0] = undecodable[0] = 0xeb;
 	zeros[1] = undecodable[1] = 0x02;
+	cr_expect_eq(evicted(jump, sizeof(jump), NULL), -1, "the jump leads into it");
+	jump[1] = 0x05;
 	cr_expect_eq(evicted(jump, sizeof(jump), NULL), 1);
 	cr_expect_eq(evicted(zeros, sizeof(zeros), NULL), -1);
 	cr_expect_eq(evicted(undecodable, sizeof(undecodable), NULL), -1);
+}
+
+/* In a process of one thread glibc jumps over the lock prefix: there the jump of an evicted instruction would be entered. */
+Test(evict, what_is_entered_in_its_middle_is_neither_probed_nor_evicted)
+{
+	static const uint8_t behind[] = {0x74, 0x01, 0xf0, 0x48, 0x0f, 0xb1, 0x0d, 1, 2, 3, 4};
+	static const uint8_t near[] = {0x31, 0xc0, 0x0f, 0x05, 0x74, 0x01, 0xf0, 0x48, 0x0f, 0xb1, 0x0d, 1, 2, 3, 4};
+	static const unsigned tactics[] = {0, 1u << DP_TACTIC_JUMP, 1u << DP_TACTIC_PUN, 1u << DP_TACTIC_TRAP};
+	uint8_t code[SIZE], other[sizeof(near)];
+	struct helper_module m;
+	struct world w;
+	struct dp_plan plan;
+	cr_expect_eq(evicted(behind, sizeof(behind), NULL), -1, "control reaches it");
+	memcpy(other, near, sizeof(near));
+	other[5] = 0; /* the same branch, to the instruction's start */
+	for (unsigned entered = 0; entered < 2; entered++) {
+		craft(code, entered ? near : other, sizeof(near));
+		helper_code(&m, AT, code, SIZE);
+		world_init(&w, &m);
+		const struct dp_plan *all;
+		add(&w, AT + 64, 1u << DP_TACTIC_EVICT, &plan);
+		const size_t n = dp_planner_plans(w.planner, &all);
+		cr_expect_eq(moved(all, n, AT + 70), !entered, "a neighbour with room for two jumps");
+		world_fini(&w);
+	}
+	for (size_t i = 0; i < sizeof(tactics) / sizeof(*tactics); i++) {
+		world_init(&w, &m);
+		cr_expect_eq(add(&w, AT + 70, tactics[i], &plan), DP_TAG_NOT_BOUNDARY);
+		world_fini(&w);
+	}
 }
 
 Test(evict, DP_RSEQ_neither_probed_nor_evicted)

@@ -10,7 +10,7 @@
 
 struct entry {
 	struct dp_sweep sweep;
-	uint8_t *length;
+	uint8_t *length, *entered; /* one block */
 };
 
 struct dp_sweeps {
@@ -78,6 +78,23 @@ static bool looks_like_data(const struct dp_text *text, const uint8_t *bytes, co
 	       (step->relative && !step->odd && !dp_text_at(text, step->target, &n));
 }
 
+/* Keeps only the marks of branches into the middle of an instruction, and takes that instruction out. */
+static void keep_entered(struct entry *entry)
+{
+	uint64_t head = 0, end = 0;
+	for (uint64_t at = 0; at < entry->sweep.size; at++) {
+		if (entry->length[at]) {
+			head = at;
+			end = at + entry->length[at];
+			entry->entered[at] = 0;
+		} else if (at >= end) {
+			entry->entered[at] = 0;
+		} else if (entry->entered[at]) {
+			entry->length[head] = 0;
+		}
+	}
+}
+
 static void walk(const struct dp_text *text, struct entry *entry)
 {
 	const uint64_t start = entry->sweep.start, size = entry->sweep.size;
@@ -90,9 +107,12 @@ static void walk(const struct dp_text *text, struct entry *entry)
 		    looks_like_data(text, bytes + done, &step))
 			break;
 		entry->length[done] = step.len;
+		if (step.relative && step.target - start < size)
+			entry->entered[step.target - start] = 1;
 		done += step.len;
 	}
 	entry->sweep.good = done == size;
+	keep_entered(entry);
 }
 
 const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_text *text, const struct dp_range *function)
@@ -108,15 +128,24 @@ const struct dp_sweep *dp_sweeps_get(struct dp_sweeps *sweeps, const struct dp_t
 		slot = slot_of(sweeps->slot, sweeps->mask, function->start, function->size);
 	}
 	struct entry *entry = calloc(1, sizeof(*entry));
-	uint8_t *length = calloc(1, function->size);
+	uint8_t *length = calloc(2, function->size);
 	if (!entry || !length) {
 		free(entry);
 		free(length);
 		return NULL;
 	}
-	*entry = (struct entry){{function->start, function->size, false, length}, length};
+	uint8_t *entered = length + function->size;
+	*entry = (struct entry){{function->start, function->size, false, length, entered}, length, entered};
 	walk(text, entry);
 	*slot = entry;
 	sweeps->n++;
 	return &entry->sweep;
+}
+
+bool dp_sweep_is_entered(const struct dp_sweep *sweep, uint64_t addr, uint8_t len)
+{
+	for (uint64_t at = addr - sweep->start + 1; at < addr - sweep->start + len && at < sweep->size; at++)
+		if (sweep->entered[at])
+			return true;
+	return false;
 }
