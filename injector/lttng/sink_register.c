@@ -50,7 +50,7 @@ static bool is_server(pid_t pid, pid_t tid)
 static void nudge(const struct dp_sink_view *v, pid_t tid)
 {
 	bool gone;
-	struct dp_held h = {.tid = tid, .ns_tid = tid};
+	struct dp_held h = {.tid = tid, .ns_tid = tid, .pid = v->process.pid};
 	struct dp_error *err = dp_held_seize(&v->process, tid, &gone);
 	if (err || gone) {
 		dp_error_destroy(err);

@@ -90,7 +90,7 @@ struct met { /* one thread of a listing that is not done */
 
 static struct dp_error *visit_hurried(struct dp_target *t, struct dp_for_each_stopped *e, const struct met *m)
 {
-	struct dp_held h = {.tid = m->tid, .ns_tid = ns_tid_of(t, m->tid)};
+	struct dp_held h = {.tid = m->tid, .ns_tid = ns_tid_of(t, m->tid), .pid = t->process.pid};
 	struct dp_freeze one = {.thread = &h, .n = 1};
 	struct dp_task_stat stat;
 	bool stands;

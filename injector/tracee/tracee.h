@@ -76,6 +76,7 @@ uint64_t dp_now_ns(void);
 struct dp_held { /* one held thread */
 	pid_t tid;
 	pid_t ns_tid;
+	pid_t pid;                    /* its process; 0: not known, and it is the only thread */
 	struct user_regs_struct regs; /* raw, at the stop */
 	bool regs_changed;            /* dp_thaw() writes `regs` back if set */
 	bool in_syscall_stop;         /* stopped inside a system call: orig_rax >= 0 */

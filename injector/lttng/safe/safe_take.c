@@ -109,7 +109,7 @@ struct dp_error *dp_safe_take(struct dp_safe *s, const struct dp_process *p, pid
 {
 	bool gone;
 	struct dp_task_stat stat;
-	struct dp_held h = {.tid = tid, .ns_tid = read_ns_tid(p, tid)};
+	struct dp_held h = {.tid = tid, .ns_tid = read_ns_tid(p, tid), .pid = p->pid};
 	*outcome = DP_SAFE_GONE;
 	if (!dp_proc_stat(p->pid, tid, &stat) || dp_task_is_worker(&stat))
 		return NULL;

@@ -102,7 +102,7 @@ static bool write_page(const struct dp_replace *s, const struct dp_replace_page 
 
 static struct dp_error *write_held(struct dp_replace *s, struct dp_replace_page *p, uint64_t *held_ns)
 {
-	struct dp_held h = {.tid = s->t->process.alive, .ns_tid = s->t->process.alive};
+	struct dp_held h = {.tid = s->t->process.alive, .ns_tid = s->t->process.alive, .pid = s->t->process.pid};
 	bool stands;
 	DP_TRY(stop(s, &h, &stands));
 	if (stands)

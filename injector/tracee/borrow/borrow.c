@@ -287,7 +287,7 @@ static struct dp_error *leave(struct dp_borrow *b)
 static void abandon(struct dp_borrow *b)
 {
 	ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
-	dp_late_stop_add(b->h->tid);
+	dp_late_stop_add(b->h->tid, b->h->pid);
 	b->h->seized = false;
 	b->h->exited = true;
 }

@@ -172,7 +172,7 @@ static struct dp_error *stop_one(const struct dp_process *p, pid_t tid, uint64_t
 {
 	bool gone;
 	*ok = false;
-	*h = (struct dp_held){.tid = tid, .ns_tid = tid};
+	*h = (struct dp_held){.tid = tid, .ns_tid = tid, .pid = p->pid};
 	DP_TRY(dp_held_seize(p, tid, &gone));
 	if (gone)
 		return NULL;

@@ -186,7 +186,7 @@ static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const
 static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, const struct dp_call_site *site,
                               const struct dp_temp_mask *masks)
 {
-	struct dp_held now = {.tid = h->tid, .ns_tid = h->ns_tid, .seized = true, .held_at_ns = h->held_at_ns};
+	struct dp_held now = {.tid = h->tid, .ns_tid = h->ns_tid, .pid = h->pid, .seized = true, .held_at_ns = h->held_at_ns};
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
 	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STAND_NS);
 	const bool stands = stop.kind != DP_STOP_NONE && dp_held_take(&now, stop);

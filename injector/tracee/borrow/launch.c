@@ -360,7 +360,7 @@ static void let_go(pid_t pid)
 	if (dp_held_take(&h, dp_stop_sleep(pid, dp_now_ns() + LET_GO_NS)))
 		dp_held_release(&h);
 	else if (!h.exited)
-		dp_late_stop_add(pid);
+		dp_late_stop_add(pid, pid);
 }
 
 static struct dp_error *adopt(struct dp_launch *l, const struct dp_launch_adopted *what)

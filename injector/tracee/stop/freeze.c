@@ -117,8 +117,8 @@ static struct dp_error *adopt(struct freezer *z, pid_t tid, bool addressed)
 	if (err)
 		return err;
 	if (!ended)
-		z->f.thread[z->f.n++] =
-		        (struct dp_held){.tid = tid, .ns_tid = read_ns_tid(z, tid), .seized = true, .addressed = addressed};
+		z->f.thread[z->f.n++] = (struct dp_held){
+		        .tid = tid, .ns_tid = read_ns_tid(z, tid), .pid = z->p->pid, .seized = true, .addressed = addressed};
 	return NULL;
 }
 

@@ -56,7 +56,7 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid) DP_MUST_C
  * and so does a timer's signal handler (dp_late_stop_inspect()): other work of ours may take long, and the thread must not stay
  * stopped meanwhile.
  */
-void dp_late_stop_add(pid_t tid);
+void dp_late_stop_add(pid_t tid, pid_t pid);
 void dp_late_stop_reap(void);
 bool dp_late_stop_inspect(void);
 bool dp_late_stop_is_left(void);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,9 +133,51 @@ struct dp_stop dp_stop_wait(pid_t tid, uint64_t deadline_ns)
 	return stop.kind == DP_STOP_NONE ? dp_stop_sleep(tid, deadline_ns) : stop;
 }
 
+static bool is_exec(const siginfo_t *si)
+{
+	return !is_end(si) && si->si_status >> 8 == PTRACE_EVENT_EXEC;
+}
+
+/*
+ * A thread that executes a program gets its process's id. Until this stop is consumed, no request may name that id; the stop's
+ * code has no use.
+ */
+static void consume_exec(pid_t pid)
+{
+	siginfo_t si;
+	waitid(P_PID, (id_t)pid, &si, WSTOPPED | WNOHANG | __WALL);
+}
+
+static bool is_ours(pid_t pid)
+{
+	const pid_t tracer = dp_tracer_of(pid, pid);
+	return tracer && dp_is_own_task(tracer);
+}
+
+static void add_stray(pid_t tid, pid_t pid, bool execs);
+
+/* Its id is gone. If it was not its process's first thread, it may be executing a program: then it is still ours, by another id.
+ */
+static void find_execed(const struct dp_held *h)
+{
+	siginfo_t si = {0};
+	if (!h->pid || h->pid == h->tid || waitid(P_PID, (id_t)h->pid, &si, WSTOPPED | WNOWAIT | WNOHANG | __WALL))
+		return;
+	if (si.si_pid && is_exec(&si)) {
+		consume_exec(h->pid);
+		ptrace(PTRACE_DETACH, h->pid, NULL, NULL);
+	} else if (!si.si_pid && is_ours(h->pid)) {
+		add_stray(h->pid, h->pid, true);
+	}
+}
+
 bool dp_held_take(struct dp_held *h, struct dp_stop stop)
 {
 	h->exited = stop.kind == DP_STOP_EXITED;
+	if (h->exited)
+		find_execed(h);
+	else if (stop.kind == DP_STOP_EXEC)
+		consume_exec(h->tid);
 	if (h->exited || ptrace(PTRACE_GETREGS, h->tid, NULL, &h->regs) != 0)
 		return false; /* killed at the stop: its exit is still to come, and must be reaped */
 	h->stopped = true;
@@ -158,14 +201,14 @@ void dp_held_release(struct dp_held *h)
 		 */
 		if (!h->held_at_ns)
 			ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-		dp_late_stop_add(h->tid);
+		dp_late_stop_add(h->tid, h->pid);
 		h->seized = false;
 		return;
 	}
 	if (h->regs_changed)
 		ptrace(PTRACE_SETREGS, h->tid, NULL, &h->regs);
 	if (ptrace(PTRACE_DETACH, h->tid, NULL, (void *)(long)h->pending_signal) != 0)
-		dp_late_stop_add(h->tid); /* dying */
+		dp_late_stop_add(h->tid, h->pid); /* dying */
 	dp_holds_ended(h);
 	h->seized = h->stopped = false;
 }
@@ -185,14 +228,45 @@ static struct dp_error *seize_refused(const struct dp_process *p, pid_t tid, int
 	return dp_error_sys(DP_TAG_SYS, "cannot seize thread %d of process %d (%s)", tid, p->pid, p->comm);
 }
 
+/* It has the process's id, and executes another program: asks it to stop, so that it can be released. */
+static struct dp_error *give_back_execed(const struct dp_process *p)
+{
+	ptrace(PTRACE_INTERRUPT, p->pid, NULL, NULL);
+	dp_late_stop_add(p->pid, p->pid);
+	return dp_unstoppable(p, p->pid);
+}
+
+/* The wait for an exec was so long that the thread's exec stop is over. */
+static bool has_execed(const struct dp_process *p, pid_t tid)
+{
+	return tid != p->pid && syscall(SYS_tgkill, p->pid, tid, 0) && errno == ESRCH && is_ours(p->pid);
+}
+
+#define SEIZES       5
+#define SEIZE_GAP_NS 1000000
+
+/* If another thread executed meanwhile, the first thread is dead, which is EPERM, as from another tracer. */
+static bool seize_again(const struct dp_process *p, pid_t tid)
+{
+	for (unsigned i = 0; tid == p->pid && i < SEIZES && !dp_tracer_of(p->pid, tid); i++) {
+		if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)DP_SEIZE_OPTIONS) == 0)
+			return true;
+		nanosleep(&(struct timespec){.tv_nsec = SEIZE_GAP_NS}, NULL);
+	}
+	return false;
+}
+
+/* PTRACE_SEIZE waits for an exec of the process. */
 struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone)
 {
 	struct dp_task_stat stat;
 	*gone = false;
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)DP_SEIZE_OPTIONS) == 0)
-		return NULL;
+		return has_execed(p, tid) ? give_back_execed(p) : NULL;
 	int sys = errno;
 	*gone = sys == ESRCH || !dp_proc_stat(p->pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X';
+	if (!*gone && sys == EPERM && seize_again(p, tid))
+		return give_back_execed(p);
 	return *gone ? NULL : seize_refused(p, tid, sys);
 }
 
@@ -209,43 +283,55 @@ struct dp_error *dp_unstoppable(const struct dp_process *p, pid_t tid)
 
 /* ---- late stops ------------------------------------------------------------------------------------------------------------ */
 
-static __thread pid_t *stray; /* per thread, as tracing is */
+struct stray {
+	pid_t tid, pid;
+	bool execs; /* only an exec stop of it is nobody else's */
+};
+static __thread struct stray *stray; /* per thread, as tracing is */
 static __thread size_t nstrays, stray_capacity;
 static volatile sig_atomic_t changing; /* the list is being changed; dp_late_stop_inspect() leaves it alone then */
 
-static void note_stray(pid_t tid)
+static void note_stray(const struct stray *one)
 {
 	if (nstrays == stray_capacity) {
 		size_t capacity = stray_capacity ? 2 * stray_capacity : 64;
-		pid_t *grown = realloc(stray, capacity * sizeof(*grown));
+		struct stray *grown = realloc(stray, capacity * sizeof(*grown));
 		if (!grown)
 			return; /* it is released when we end */
 		stray = grown;
 		stray_capacity = capacity;
 	}
-	stray[nstrays++] = tid;
+	stray[nstrays++] = *one;
 }
 
-void dp_late_stop_add(pid_t tid)
+static void add_stray(pid_t tid, pid_t pid, bool execs)
 {
+	const sig_atomic_t before = changing;
 	changing = 1;
-	note_stray(tid);
-	changing = 0;
+	note_stray(&(const struct stray){tid, pid, execs});
+	changing = before;
 	dp_watchdog_late_stops();
 }
 
+void dp_late_stop_add(pid_t tid, pid_t pid)
+{
+	add_stray(tid, pid, false);
+}
+
 /* Releases it if it has stopped. True: it has not, and may yet. */
-static bool may_stand_later(pid_t *tid)
+static bool may_stand_later(struct stray *s)
 {
 	siginfo_t si = {0};
-	struct dp_held h = {.tid = *tid, .seized = true};
+	struct dp_held h = {.tid = s->tid, .pid = s->pid, .seized = true};
 	if (!h.tid || waitid(P_PID, (id_t)h.tid, &si, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) || is_end(&si))
 		return false;
 	if (!si.si_pid)
 		return true;
-	if (!dp_held_take(&h, decode(h.tid, &si)) || ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal))
-		return true;
-	*tid = 0;
+	if (!s->execs || is_exec(&si)) {
+		if (!dp_held_take(&h, decode(h.tid, &si)) || ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal))
+			return true;
+	}
+	s->tid = 0;
 	return false;
 }
 
@@ -260,20 +346,27 @@ bool dp_late_stop_inspect(void)
 	return later;
 }
 
+/* True: it is still to be released. */
+static bool stays_stray(const struct stray *s)
+{
+	struct dp_held h = {.tid = s->tid, .pid = s->pid, .seized = true};
+	const struct dp_stop stop = dp_stop_wait(h.tid, 0);
+	if (stop.kind == DP_STOP_NONE) /* a command of ours is waited for although it is not traced any more */
+		return s->tid != s->pid || is_ours(s->tid);
+	if (s->execs && stop.kind != DP_STOP_EXEC)
+		return false;
+	if (dp_held_take(&h, stop) && ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal) == 0)
+		return false;
+	return !h.exited;
+}
+
 static void reap_strays(void)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < nstrays; i++) {
-		if (!stray[i])
-			continue;
-		struct dp_held h = {.tid = stray[i], .seized = true};
-		struct dp_stop stop = dp_stop_wait(h.tid, 0);
-		if (stop.kind == DP_STOP_NONE)
-			stray[kept++] = h.tid;
-		else if (dp_held_take(&h, stop) && ptrace(PTRACE_DETACH, h.tid, NULL, (void *)(long)h.pending_signal) == 0)
-			continue;
-		else if (!h.exited)
-			stray[kept++] = h.tid;
+	for (size_t i = 0; i < nstrays; i++) { /* one that executes a program is added on the way */
+		const struct stray one = stray[i];
+		if (one.tid && stays_stray(&one))
+			stray[kept++] = one;
 	}
 	nstrays = kept;
 	if (kept)
@@ -301,7 +394,7 @@ void dp_late_stop_settle(uint64_t limit_ns)
 	uint64_t deadline = dp_now_ns() + limit_ns;
 	dp_late_stop_reap();
 	while (nstrays && dp_now_ns() < deadline) {
-		dp_stop_sleep(stray[0], dp_now_ns() + STRAY_NS);
+		dp_stop_sleep(stray[0].tid, dp_now_ns() + STRAY_NS);
 		dp_late_stop_reap();
 	}
 }

@@ -179,7 +179,7 @@ Test(watchdog, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .t
 		if (dp_held_seize(&p, pid, &gone) || gone)
 			_exit(1);
 		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-		dp_late_stop_add(pid);
+		dp_late_stop_add(pid, pid);
 		dp_watchdog_limit(20 * MS, 300 * MS);
 		dp_watchdog_stop();
 		raise(SIGSTOP);
@@ -207,7 +207,7 @@ Test(watchdog, a_thread_that_stops_when_nobody_looks_goes_on, .timeout = 60)
 		if (dp_held_seize(&p, pid, &gone) || gone)
 			_exit(1);
 		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-		dp_late_stop_add(pid);
+		dp_late_stop_add(pid, pid);
 		tr->value[0] = 1;
 		stand();
 	}
