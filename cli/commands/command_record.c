@@ -25,6 +25,9 @@ struct recorder {
 	bool cut;            /* it ended early, because its disk is full */
 	struct pollfd *wake; /* the signals, and the ends of the processes */
 	int signal_fd;
+	bool signalled;      /* a signal ends it */
+	bool leaving;        /* it has ended, and its output is still to be read */
+	bool hurried;        /* a signal came since: what is not read is dropped */
 	bool busy;           /* the last round had many events */
 	uint64_t flushed_ns; /* when the outputs were flushed last */
 };
@@ -44,6 +47,12 @@ static bool is_full(void *data)
 	return dp_outputs_full(&((struct recorder *)data)->out);
 }
 
+static bool is_over(const struct recorder *c)
+{
+	const uint64_t duration = c->options->trace.duration_ns;
+	return duration && c->r.start_ns && dp_now_ns() - c->r.start_ns >= duration;
+}
+
 static const char *limits(const struct recorder *c, unsigned round)
 {
 	const struct dp_options *o = c->options;
@@ -51,7 +60,7 @@ static const char *limits(const struct recorder *c, unsigned round)
 		return dp_outputs_full(&c->out) ? "record size" : "hits";
 	if (o->once)
 		return c->r.found_old && round < OLD_TRIES ? NULL : "once";
-	return o->trace.duration_ns && dp_now_ns() - c->r.start_ns >= o->trace.duration_ns ? "duration" : NULL;
+	return is_over(c) ? "duration" : NULL;
 }
 
 /* Sleeps until the next round, a signal, or the end of a process. */
@@ -68,10 +77,27 @@ static void rest(const struct recorder *c)
 	poll(c->wake, c->n + 1, ms);
 }
 
-static bool interrupted(const struct recorder *c)
+static bool has_signal(const struct recorder *c)
 {
 	struct signalfd_siginfo info;
 	return read(c->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
+}
+
+static bool interrupted(struct recorder *c)
+{
+	if (!c->signalled && !c->r.ended_by)
+		c->signalled = has_signal(c);
+	return c->signalled;
+}
+
+/* Once true, the output no longer waits for its reader (outlet.h). */
+static bool must_leave(void *data)
+{
+	struct recorder *c = data;
+	if (!c->leaving)
+		return c->r.ended_by || interrupted(c) || is_over(c);
+	c->hurried |= has_signal(c);
+	return c->hurried;
 }
 
 /* One round. While there are many events, their outputs are not flushed after each. */
@@ -91,7 +117,7 @@ static struct dp_error *loop(struct recorder *c)
 {
 	struct dp_recording *r = &c->r;
 	for (unsigned round = 0; !r->ended_by; round++) {
-		const char *signalled = interrupted(c) ? "interrupt" : NULL;
+		const char *signalled = interrupted(c) ? "interrupt" : NULL; /* a whole round follows it */
 		DP_TRY(read_rings(c));
 		if (!r->ended_by)
 			r->ended_by = signalled ? signalled : limits(c, round);
@@ -105,7 +131,8 @@ static struct dp_error *loop(struct recorder *c)
 static struct dp_error *record_steps(struct recorder *c)
 {
 	DP_TRY(dp_signals_open(&c->signal_fd));
-	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), NULL, &c->out));
+	const struct dp_outputs_reader reader = {must_leave, c};
+	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), &reader, &c->out));
 	c->r.batch = dp_outputs_takes_batches(&c->out) ? on_batch : NULL;
 	if (c->out.record_dir)
 		fprintf(stderr, "dynprobe: recording into %s%s\n", c->out.record_dir, c->options->once ? "" : "; Ctrl-C ends");
@@ -140,7 +167,10 @@ static struct dp_error *unless_cut(struct recorder *c, struct dp_error *err)
 static struct dp_error *record(struct recorder *c)
 {
 	struct dp_error *err = unless_cut(c, record_steps(c));
-	struct dp_error *released = dp_recording_release(&c->r), *ended = unless_cut(c, dp_outputs_end(&c->out));
+	struct dp_error *released = dp_recording_release(&c->r);
+	c->leaving = true;
+	dp_outputs_rest(&c->out);
+	struct dp_error *ended = unless_cut(c, dp_outputs_end(&c->out));
 	if (!err)
 		summarize(c);
 	if (!err)

@@ -62,13 +62,43 @@ static void drop_event(const struct dp_event *event, void *data)
 	(void)data;
 }
 
+static bool has_signal(const struct profile *p)
+{
+	struct signalfd_siginfo info;
+	return read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
+}
+
+static bool interrupted(struct profile *p)
+{
+	if (!p->ended_by && has_signal(p))
+		p->ended_by = "interrupt";
+	return p->ended_by;
+}
+
+static bool is_over(const struct profile *p)
+{
+	const uint64_t duration = p->o->trace.duration_ns;
+	return duration && p->start_ns && dp_now_ns() - p->start_ns >= duration;
+}
+
+/* Once true, the output no longer waits for its reader (outlet.h). */
+static bool must_leave(void *data)
+{
+	struct profile *p = data;
+	if (!p->leaving)
+		return interrupted(p) || is_over(p);
+	p->hurried |= has_signal(p);
+	return p->hurried;
+}
+
 static struct dp_error *open_outputs(struct profile *p)
 {
+	const struct dp_outputs_reader reader = {must_leave, p};
 	DP_TRY(dp_flame_place(p->o));
 	DP_TRY(make_class(p));
 	for (size_t i = 0; i < p->n && wants_stacks(p); i++)
 		DP_TRY(dp_stacks_create(&p->item[i].s.stacks));
-	return dp_outputs_open(p->o, &p->shown, p->item[0].s.comm, NULL, &p->out);
+	return dp_outputs_open(p->o, &p->shown, p->item[0].s.comm, &reader, &p->out);
 }
 
 static void say_what(const struct profile *p)
@@ -188,7 +218,6 @@ static struct dp_error *begin(struct profile *p)
 /* Notes which processes have ended. Their last samples are still to be read. */
 static void wait_round(struct profile *p)
 {
-	struct signalfd_siginfo info;
 	size_t alive = 0;
 	p->wake[0] = (struct pollfd){.fd = p->signal_fd, .events = POLLIN};
 	for (size_t i = 0; i < p->n; i++) {
@@ -200,11 +229,11 @@ static void wait_round(struct profile *p)
 		p->item[i].ended |= p->wake[i + 1].revents != 0;
 		alive += !p->item[i].ended;
 	}
-	if (p->wake[0].revents && read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		p->ended_by = "interrupt";
-	else if (!alive)
+	if (interrupted(p))
+		return;
+	if (!alive)
 		p->ended_by = "target exited";
-	else if (p->o->trace.duration_ns && dp_now_ns() - p->start_ns >= p->o->trace.duration_ns)
+	else if (is_over(p))
 		p->ended_by = "duration";
 }
 
@@ -238,6 +267,7 @@ static void stop(struct profile *p)
 {
 	for (size_t i = 0; i < p->n; i++)
 		dp_sampler_stop(&p->item[i].s);
+	p->leaving = true;
 }
 
 static struct dp_error *loop(struct profile *p)
@@ -359,6 +389,7 @@ static struct dp_error *end(struct profile *p)
 	                       : ferror(p->out.file) ? dp_error(DP_TAG_OUTPUT, "some samples could not be written")
 	                                             : NULL;
 	err = unless_unread(p, err);
+	dp_outputs_rest(&p->out);
 	dp_profile_report(p, seconds);
 	return err;
 }

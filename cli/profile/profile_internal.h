@@ -27,6 +27,8 @@ struct profile {
 	struct dp_outputs out;
 	uint64_t start_ns, end_ns;
 	const char *ended_by;
+	bool leaving; /* it has ended, and its output is still to be read */
+	bool hurried; /* a signal came since: what is not read is dropped */
 	bool gone_on; /* the command runs on its own */
 	bool unread;  /* the reader of the output has gone */
 };

@@ -29,8 +29,6 @@ static struct dp_error *open_file(const struct dp_options *o, struct dp_outputs 
 
 static struct dp_error *open_outlet(const struct dp_outputs_reader *reader, struct dp_outputs *ret)
 {
-	if (!reader)
-		return NULL;
 	DP_TRY(dp_outlet_create(ret->file, reader->leave, reader->data, &ret->outlet));
 	if (ret->outlet)
 		ret->file = dp_outlet_file(ret->outlet);
@@ -219,6 +217,14 @@ size_t dp_outputs_settle(struct dp_outputs *o)
 	if (o->live)
 		dp_error_destroy(dp_writer_flush(o->live));
 	return (o->outlet ? dp_outlet_settle(o->outlet) : 0) + (o->notes ? dp_outlet_settle(o->notes) : 0);
+}
+
+void dp_outputs_rest(struct dp_outputs *o)
+{
+	const size_t dropped = dp_outputs_settle(o);
+	if (dropped)
+		fprintf(stderr, "dynprobe: a signal came before all events were shown: %zu bytes of text were dropped\n",
+		        dropped);
 }
 
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)

@@ -31,8 +31,7 @@ struct dp_outputs {
 	size_t nclasses;
 };
 
-/* With a NULL reader writes block until the other side reads. */
-struct dp_outputs_reader {
+struct dp_outputs_reader { /* outlet.h */
 	dp_outlet_leave_fn leave;
 	void *data;
 };
@@ -60,6 +59,8 @@ struct dp_error *dp_outputs_flush(struct dp_outputs *o, uint64_t lost) DP_MUST_C
 void dp_outputs_round(struct dp_outputs *o, uint64_t ns);
 /* Writes the buffered rest of the live view and of the notes; returns the number of bytes dropped (outlet.h). */
 size_t dp_outputs_settle(struct dp_outputs *o);
+/* The same, and says what was dropped. */
+void dp_outputs_rest(struct dp_outputs *o);
 /* JSON goes where the events go, text to standard error. Adds what is known of the recording. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
 /* After the summary: writes what is buffered. A command that is waited for may run for hours, or end dynprobe by its signal. */

@@ -135,7 +135,8 @@ static void on_sample(const struct dp_sample *sample, void *data)
 	        .pid = s->pid,
 	        .tid = sample->tid,
 	        .lane = (uint64_t)sample->tid,
-	        .comm = s->comm,
+	        .comm = dp_thread_name(&s->threads, s->pid, sample->tid, sample->ns, s->comm),
+	        .process = s->comm,
 	        .payload = payload,
 	        .len = 1 + n * sizeof(*pc),
 	        .image = dp_images_get(&s->images, number),
@@ -226,4 +227,5 @@ void dp_sampler_fini(struct dp_sampler *s)
 	dp_waits_destroy(s->waits);
 	dp_sample_walker_destroy(s->walker);
 	dp_images_fini(&s->images);
+	dp_thread_names_fini(&s->threads);
 }

@@ -10,6 +10,7 @@
 #include "injector/perf/waits.h"
 #include "output/output.h"
 #include "session/profile/stacks.h"
+#include "session/thread_names.h"
 
 struct dp_sampler {
 	/* Set by the caller; 0 is the default: */
@@ -23,7 +24,7 @@ struct dp_sampler {
 	void (*event)(const struct dp_event *event, void *data);
 	void *data;
 	/* Results. */
-	char comm[32]; /* the caller may change it */
+	char comm[32]; /* the process's name; the caller may change it */
 	struct dp_images images;
 	uint64_t taken, cut, crowded, stale;                               /* stale: code was mapped since the names were read */
 	struct dp_sampler_times {                                          /* of waits; `taken` is their number */
@@ -34,6 +35,7 @@ struct dp_sampler {
 	/* Private. */
 	struct dp_samples *switches;
 	struct dp_waits *waits;
+	struct dp_thread_names threads;
 	uint64_t nameless, tried_ns;
 	struct dp_samples *samples;
 	struct dp_sample_walker *walker;

@@ -51,7 +51,7 @@ static uint32_t image_of(const struct dp_sampler *s, const struct dp_wait_stack 
 	                                                                                              : DP_IMAGES_NONE;
 }
 
-static void show(const struct dp_sampler *s, const struct dp_wait *wait)
+static void show(struct dp_sampler *s, const struct dp_wait *wait)
 {
 	const size_t n = wait->stack ? wait->stack->n : 0;
 	const uint64_t ns = wait->to_ns - wait->from_ns;
@@ -65,7 +65,8 @@ static void show(const struct dp_sampler *s, const struct dp_wait *wait)
 	        .pid = s->pid,
 	        .tid = wait->tid,
 	        .lane = (uint64_t)wait->tid,
-	        .comm = s->comm,
+	        .comm = dp_thread_name(&s->threads, s->pid, wait->tid, wait->to_ns, s->comm),
+	        .process = s->comm,
 	        .payload = payload,
 	        .len = 1 + (n + 1) * sizeof(ns),
 	        .image = dp_images_get(&s->images, image_of(s, wait->stack)),

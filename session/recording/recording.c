@@ -85,6 +85,7 @@ void dp_recording_fini(struct dp_recording *r)
 	free(r->group);
 	dp_buf_fini(&r->hits);
 	dp_buf_fini(&r->payloads);
+	dp_thread_names_fini(&r->threads);
 	*r = (struct dp_recording){0};
 }
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "output/output.h"
 #include "session/residents.h"
+#include "session/thread_names.h"
 
 struct dp_recording_group { /* one group of probes with the ring sink */
 	struct dp_residents_group *left;
@@ -46,6 +47,7 @@ struct dp_recording {
 	bool (*full)(void *data); /* also: does the caller want no more of them? */
 	void *data;
 	struct dp_buf hits, payloads; /* those that wait for older hits of other groups */
+	struct dp_thread_names threads;
 	uint64_t total, start_ns;
 	bool found_old;       /* the last round had hits from before start_ns */
 	const char *ended_by; /* NULL until it ends */

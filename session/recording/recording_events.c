@@ -36,14 +36,17 @@ static void write_event(struct dp_recording *r, size_t group, const struct dp_hi
 	struct dp_target *t = target_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
+	const pid_t pid = dp_target_pid(t);
+	const char *comm = dp_target_comm(t);
 	const struct dp_event event = {
 	        .ns = hit->ns,
-	        .pid = dp_target_pid(t),
+	        .pid = pid,
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
 	        .lane = hit->lane,
-	        .comm = dp_target_comm(t),
+	        .comm = dp_thread_name(&r->threads, pid, hit->tid, hit->ns, comm),
+	        .process = comm,
 	        .probe = (unsigned)g->class[hit->probe],
 	        .payload = hit->payload,
 	        .len = hit->len,
@@ -97,9 +100,11 @@ static void write_batch(struct dp_recording *r, struct dp_recording_group *g, co
 	struct dp_target *t = target_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
+	const pid_t pid = dp_target_pid(t);
+	const uint64_t ns = hits->item[0].ns; /* on_batch() passes no empty ones */
 	const struct dp_event_batch batch = {.hits = hits,
-	                                     .pid = dp_target_pid(t),
-	                                     .comm = dp_target_comm(t),
+	                                     .pid = pid,
+	                                     .comm = dp_thread_name(&r->threads, pid, hits->tid, ns, dp_target_comm(t)),
 	                                     .class = g->class,
 	                                     .image = dp_target_image(t)};
 	r->batch(&batch, r->data);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests --profile: the number of samples fits the CPU time, threads and functions are right, and the process is unchanged."""
 
+import json
 import os
 import re
 import signal
@@ -12,6 +13,22 @@ import harness
 from harness import Case
 
 HZ = 500
+
+NAMED = '''
+import threading
+def work(name):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as f:
+        f.write(name)
+    begun.wait()
+    while True:
+        sum(range(500))
+begun = threading.Barrier(3)
+for name in "one", "two":
+    threading.Thread(target=work, args=(name,), daemon=True).start()
+begun.wait()
+print("READY", flush=True)
+threading.Event().wait()
+'''
 
 
 def refused():
@@ -132,6 +149,18 @@ class Profile(Case):
             self.assertGreater(len(times), 0.15 * HZ * 0.5)
             self.assertLessEqual(len(times), (max(times) - min(times)) * HZ + 3)
 
+    def test_samples_have_the_names_of_their_threads(self):
+        t = self.target(sys.executable, "-c", NAMED)
+        r = self.attach(t, "--profile", HZ, "-n", 100)
+        self.assert_ok(r)
+        self.assertEqual({e["comm"] for e in r.events if e["tid"] != t.pid}, {"one", "two"})
+        self.assertEqual(len({(e["tid"], e["comm"]) for e in r.events if e["tid"] != t.pid}), 2)
+        file, name = self.path("perfetto.json"), harness.status(t.pid, "Name")
+        harness.tool("--pid", t.pid, "--profile", HZ, "-n", 100, "-f", "perfetto", "--no-record", "-o", file, status=0)
+        with open(file) as f:
+            said = [(e["name"], e["args"]["name"]) for e in json.load(f)["traceEvents"] if e["ph"] == "M"]
+        self.assertEqual(set(said) - {("thread_name", name)}, {("process_name", name), ("thread_name", "one"), ("thread_name", "two")})
+
     def test_a_command_from_its_start_and_folded(self):
         script = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: sum(range(1000))\n"
         r = self.dynprobe("--profile", HZ, "--folded", "--", "/usr/bin/python3", "-S", "-c", script, json_events=False)
@@ -251,6 +280,13 @@ class OffCpu(Case):
         s = next(x for x in r.lines if x["type"] == "profile")
         self.assertEqual(s["ended_by"], "duration")
         self.assertEqual(sum(row["sum"] for row in r.answers) + s["off_cpu"]["no_stack_ns"], s["off_cpu"]["ns"])
+
+    def test_waits_have_the_names_of_their_threads(self):
+        t = self.target(sys.executable, "-c", NAMED)
+        r = self.attach(t, "--profile", "off-cpu", "-n", 100)
+        self.assert_ok(r)
+        self.assertEqual({e["comm"] for e in r.events if e["tid"] != t.pid}, {"one", "two"})
+        self.assertEqual(len({(e["tid"], e["comm"]) for e in r.events if e["tid"] != t.pid}), 2)
 
     def test_columns_are_named_and_the_end_is_readable(self):
         t = self.target("offcpu")

@@ -65,6 +65,28 @@ int main(int argc, char **argv)
 
 
 class Threads(Case):
+    NAMES = {"app", "worker-0", "worker-1", "worker-2"}
+
+    def named(self):
+        return self.target(harness.compiled(self.path("app"), "gcc", "-O1", "-pthread", text=NAMED))
+
+    def assert_named(self, t, events):
+        self.assertEqual({e["comm"] for e in events}, self.NAMES)
+        self.assertEqual({e["comm"] for e in events if e["tid"] == t.pid}, {"app"})
+        self.assertEqual(len({(e["tid"], e["comm"]) for e in events}), 4)
+
+    def assert_named_in_perfetto(self, file):
+        with open(file) as f:
+            said = [e for e in json.load(f)["traceEvents"] if e["ph"] == "M"]
+        self.assertEqual({e["args"]["name"] for e in said if e["name"] == "thread_name"}, self.NAMES)
+        self.assertEqual([e["args"]["name"] for e in said if e["name"] == "process_name"], ["app"])
+
+    def events(self, *args):
+        return [e for e in harness.objects(harness.tool(*args, "-f", "json", status=0).stdout) if e["type"] == "event"]
+
+    def assert_named_in_trace(self, t, trace):
+        self.assert_named(t, self.events("view", trace))
+
     @harness.needs("gcc")
     def test_a_crowd_is_not_held_for_what_probes_can_do_without(self):
         """It would be in vain: so many threads do not stop together in time, and the attempts would cost the program seconds."""
@@ -103,24 +125,29 @@ class Threads(Case):
         self.assert_result_ok(t)
 
     def test_threads_have_their_own_names(self):
-        program = harness.compiled(self.path("app"), "gcc", "-O1", "-pthread", text=NAMED)
-        t = self.target(program)
-        names = {"app", "worker-0", "worker-1", "worker-2"}
+        t = self.named()
         r = self.attach(t, "--function", "tick", "-n", 400)
         self.assert_ok(r)
-        self.assertEqual({e["comm"] for e in r.events}, names)
-        self.assertEqual({e["comm"] for e in r.events if e["tid"] == t.pid}, {"app"})
-        self.assertEqual(len({(e["tid"], e["comm"]) for e in r.events}), 4)
+        self.assert_named(t, r.events)
         file = self.path("perfetto.json")
         harness.tool("--pid", t.pid, "--function", "tick", "-n", 400, "-f", "perfetto", "-o", file, status=0)
-        with open(file) as f:
-            said = [e for e in json.load(f)["traceEvents"] if e["ph"] == "M"]
-        self.assertEqual({e["args"]["name"] for e in said if e["name"] == "thread_name"}, names)
-        self.assertEqual([e["args"]["name"] for e in said if e["name"] == "process_name"], ["app"])
+        self.assert_named_in_perfetto(file)
         trace = self.path("trace")
         harness.tool("--pid", t.pid, "--function", "tick", "-n", 400, "-q", "--record", trace, status=0)
-        viewed = map(json.loads, harness.tool("view", trace, "-f", "json", status=0).stdout.splitlines())
-        self.assertEqual({e["comm"] for e in viewed if e["type"] == "event"}, names)
+        self.assert_named_in_trace(t, trace)
+
+    def test_threads_have_their_own_names_in_the_events_of_resident_probes(self):
+        t = self.named()
+        harness.tool("attach", "--pid", t.pid, "--function", "tick", "--sink", "ring", status=0)
+        self.assert_named(t, self.events("record", "--pid", t.pid, "-n", 400, "--no-record"))
+        file = self.path("perfetto.json")
+        harness.tool("record", "--pid", t.pid, "-n", 400, "-f", "perfetto", "--no-record", "-o", file, status=0)
+        self.assert_named_in_perfetto(file)
+        for end, most in ("-n", 400), ("-d", 1):  # one by one, and in batches
+            harness.tool("record", "--pid", t.pid, end, most, "-q", "--record", self.path("trace" + end), status=0)
+            self.assert_named_in_trace(t, self.path("trace" + end))
+        harness.tool("detach", "--pid", t.pid, status=0)
+        self.assert_clean(t.pid)
 
     def test_no_system_call_is_interrupted_and_no_wake_up_lost(self):
         """Covers every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
