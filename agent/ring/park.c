@@ -24,7 +24,8 @@ static uint64_t lost(uint64_t *count)
 static struct dp_timespec end_of(const struct dp_park *park)
 {
 	struct dp_timespec end = dp_futex_now();
-	const uint64_t nsec = (uint64_t)end.nsec + park->wait_ns;
+	const uint64_t ns = DP_LOAD(&park->wait_ns); /* the program may have overwritten it */
+	const uint64_t nsec = (uint64_t)end.nsec + (ns <= DP_LOADED_MOST_NS ? ns : DP_LOADED_MOST_NS);
 
 	end.sec += (int64_t)(nsec / NS_PER_SECOND);
 	end.nsec = (int64_t)(nsec % NS_PER_SECOND);

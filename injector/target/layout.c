@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #define FAR_LOW    UINT64_C(0x010000000000)
 #define FAR_HIGH   UINT64_C(0x500000000000)
@@ -145,6 +146,24 @@ static struct dp_error *place(struct dp_target *t, struct dp_space *space, size_
 	return NULL;
 }
 
+#define STACK_MOST (UINT64_C(1) << 30) /* of an unlimited one */
+#define STACK_GAP  (UINT64_C(1) << 20) /* which the kernel keeps below a stack */
+
+/* Where the first thread's stack may grow to. Without randomization libraries and free pages are not far below it. */
+static struct dp_error *reserve_stack(const struct dp_target *t, struct dp_space *space)
+{
+	struct rlimit limit;
+	if (prlimit(t->process.alive, RLIMIT_STACK, NULL, &limit))
+		return NULL;
+	const uint64_t most = (limit.rlim_cur < STACK_MOST ? limit.rlim_cur : STACK_MOST) + STACK_GAP;
+	for (size_t i = 0; t->image && i < dp_image_nmaps(t->image); i++) {
+		const struct dp_map *map = dp_image_map(t->image, i);
+		if (!strcmp(map->path, "[stack]") && map->end.v > most)
+			return dp_space_reserve(space, map->end.v - most, map->end.v);
+	}
+	return NULL;
+}
+
 struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, unsigned nprobes, struct dp_runtime *runtime,
                                    uint64_t *lost_base)
 {
@@ -155,6 +174,7 @@ struct dp_error *dp_target_prepare(struct dp_target *t, struct dp_space *space, 
 	dp_shared_close(t);
 	t->nprobes = nprobes;
 	DP_TRY(dp_target_fit(t));
+	DP_TRY(reserve_stack(t, space));
 	DP_TRY(regions_create(&t->in));
 	DP_TRY(place(t, space, agent.size));
 	const uint64_t text = t->in.region[DP_REGION_TEXT].addr;

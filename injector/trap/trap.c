@@ -8,6 +8,7 @@
 #include "injector/tracee/stop/asleep.h"
 
 #include "base/cleanup.h"
+#include "probes/hazard/hazard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,17 @@ static bool is_go(struct dp_target *t)
 	return false;
 }
 
+/* A library: where its stacks are too small, fields are read with all signals blocked, and a fault then would kill. */
+static struct dp_module *find_go(struct dp_target *t)
+{
+	for (size_t i = 0; i < dp_image_nmodules(t->image); i++) {
+		struct dp_module *m = dp_image_module(t->image, i);
+		if (m && dp_module_small_stacks(m))
+			return m;
+	}
+	return NULL;
+}
+
 struct dp_error *dp_target_trap_check(struct dp_target *t)
 {
 	if (t->process.seccomp || dp_filter_forbids(&t->process, DP_CALLS_HIT))
@@ -60,7 +72,12 @@ struct dp_error *dp_target_trap_check(struct dp_target *t)
 			return unsafe(t, "has probes of an earlier dynprobe that emit through LTTng, whose hits block all "
 			                 "signals for a time");
 	}
-	return is_go(t) ? unsafe(t, "is a Go program: its stacks are too small for hooks on system calls") : NULL;
+	struct dp_module *go = find_go(t);
+	if (go && go != dp_image_module(t->image, 0))
+		return dp_error(DP_TAG_TRAP_UNSAFE,
+		                "process %d (%s) has loaded Go code (%s), whose stacks are too small for signals", t->process.pid,
+		                t->process.comm, dp_module_name(go));
+	return go || is_go(t) ? unsafe(t, "is a Go program: its stacks are too small for hooks on system calls") : NULL;
 }
 
 /* ---- the hooks and what the handler needs -------------------------------------------------------------------------------- */

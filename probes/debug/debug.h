@@ -41,6 +41,12 @@ bool dp_module_debug_opened(const struct dp_module *m);
 bool dp_debug_next_unit(struct dp_debug *debug, Dwarf_CU **cursor, Dwarf_Die *ret);
 /* The unit whose code contains `pc` (an address in the debug information). Works without .debug_aranges, which clang omits. */
 bool dp_debug_unit_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *ret);
+/*
+ * Some names that a unit does not have, of the unit that was asked last: a search walks all of its entries, and probes of a
+ * pattern search the same names in a unit of thousands of functions.
+ */
+bool dp_debug_lacks(const struct dp_debug *debug, const Dwarf_Die *unit, const char *name);
+void dp_debug_note_lack(struct dp_debug *debug, const Dwarf_Die *unit, const char *name);
 /* The subprograms and inlined subroutines around `pc`, innermost first, at most `max`. */
 size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes, size_t max);
 

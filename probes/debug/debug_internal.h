@@ -20,6 +20,8 @@ struct dp_debug_file { /* one file, opened for libdw */
 	struct dp_elf *bytes; /* the memory that `elf` reads, if it has no fd */
 };
 
+#define DP_DEBUG_LACKS 8
+
 struct dp_debug_state {
 	struct dp_debug open; /* the public part, for addresses of the file */
 	struct dp_debug_file main, alt;
@@ -28,6 +30,13 @@ struct dp_debug_state {
 	struct dp_debug_range *range; /* ascending starts */
 	size_t nranges, capacity;
 	bool ranges_known, table_fails;
+	Dwarf_Die last; /* dp_debug_scopes_at() has ended there */
+	const void *last_unit;
+	struct {
+		const void *unit; /* its entry's address */
+		char name[DP_DEBUG_LACKS][64];
+		unsigned n;
+	} lacks;
 };
 
 /* debug_open.c: these open a file for reading. They return false if it has no debug information. */

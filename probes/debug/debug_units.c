@@ -180,29 +180,51 @@ static bool may_hold_code(int tag)
 	}
 }
 
+static bool descend(struct scopes *s, Dwarf_Die *parent, unsigned depth);
+
 /* Also searches containers without ranges of their own. Adds scopes on the way back, so the innermost comes first. */
+static bool holds(struct scopes *s, Dwarf_Die *die, unsigned depth)
+{
+	const int tag = dwarf_tag(die);
+	const bool scope = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+	if (!may_hold_code(tag) || ((scope || tag == DW_TAG_lexical_block) && dwarf_haspc(die, s->pc) <= 0))
+		return false;
+	if (!descend(s, die, depth + 1) && !scope)
+		return false;
+	if (scope && s->n < s->max)
+		s->found[s->n++] = *die;
+	return true;
+}
+
+/* Searches from `die` to the entry before `end`, NULL: to the last; leaves `die` at the one that holds it. */
+static bool search(struct scopes *s, Dwarf_Die *die, const void *end, unsigned depth)
+{
+	do {
+		if (die->addr == end || s->steps++ > MAX_STEPS)
+			return false;
+		if (holds(s, die, depth))
+			return true;
+	} while (!dwarf_siblingof(die, die));
+	return false;
+}
+
 static bool descend(struct scopes *s, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
-	if (depth > DP_DEBUG_MAX_DEPTH || dwarf_child(parent, &die))
-		return false;
-	do {
-		const int tag = dwarf_tag(&die);
-		const bool scope = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
-		if (s->steps++ > MAX_STEPS)
-			return false;
-		if (!may_hold_code(tag))
-			continue;
-		const bool around = dwarf_haspc(&die, s->pc) > 0;
-		if ((scope || tag == DW_TAG_lexical_block) && !around)
-			continue;
-		if (descend(s, &die, depth + 1) || scope) {
-			if (scope && s->n < s->max)
-				s->found[s->n++] = die;
-			return true;
-		}
-	} while (!dwarf_siblingof(&die, &die));
-	return false;
+	return depth <= DP_DEBUG_MAX_DEPTH && !dwarf_child(parent, &die) && search(s, &die, NULL, depth);
+}
+
+/* Begins where the last search in this unit has ended: those of a pattern's probes come in the order of its functions. */
+static void search_unit(struct scopes *s, struct dp_debug_state *state, Dwarf_Die *unit)
+{
+	const void *from = state->last_unit == unit->addr ? state->last.addr : NULL;
+	Dwarf_Die die = state->last;
+	if (from && search(s, &die, NULL, 0)) {
+		state->last = die;
+	} else if (!dwarf_child(unit, &die) && search(s, &die, from, 0)) {
+		state->last = die;
+		state->last_unit = unit->addr;
+	}
 }
 
 size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes, size_t max)
@@ -210,6 +232,26 @@ size_t dp_debug_scopes_at(struct dp_debug *debug, uint64_t pc, Dwarf_Die *scopes
 	Dwarf_Die unit;
 	struct scopes s = {.pc = pc, .found = scopes, .max = max};
 	if (dp_debug_unit_at(debug, pc, &unit))
-		descend(&s, &unit, 0);
+		search_unit(&s, debug->state, &unit);
 	return s.n;
+}
+
+bool dp_debug_lacks(const struct dp_debug *debug, const Dwarf_Die *unit, const char *name)
+{
+	const struct dp_debug_state *state = debug->state;
+	for (unsigned i = 0; state->lacks.unit == unit->addr && i < state->lacks.n; i++)
+		if (!strcmp(state->lacks.name[i], name))
+			return true;
+	return false;
+}
+
+void dp_debug_note_lack(struct dp_debug *debug, const Dwarf_Die *unit, const char *name)
+{
+	struct dp_debug_state *state = debug->state;
+	if (state->lacks.unit != unit->addr) {
+		state->lacks.unit = unit->addr;
+		state->lacks.n = 0;
+	}
+	if (state->lacks.n < DP_DEBUG_LACKS && strlen(name) < sizeof(state->lacks.name[0]))
+		strcpy(state->lacks.name[state->lacks.n++], name);
 }

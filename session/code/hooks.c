@@ -92,6 +92,32 @@ static struct dp_error *plan_one(const struct planning *p, size_t i, uint64_t at
 	return dp_planner_add(p->planner, &request, &plan);
 }
 
+/* A hook makes the call itself, so that what lies between it and the end of the call does not run. */
+static bool bypasses(uint64_t from, uint64_t syscall, uint64_t addr)
+{
+	return addr > from && addr <= syscall;
+}
+
+void dp_hooks_keep(struct dp_hooks *hooks, uint64_t addr)
+{
+	for (size_t i = 0; i < hooks->n; i++) {
+		struct dp_hook_place *hook = &hooks->place[i];
+		if (bypasses(hook->other, hook->syscall, addr))
+			hook->other = 0;
+		if (bypasses(hook->site, hook->syscall, addr))
+			hook->site = hook->syscall;
+	}
+}
+
+/* Frees `why`. */
+static struct dp_error *none_fits(const struct dp_hook_place *hook, struct dp_error *why)
+{
+	struct dp_error *err = dp_error(DP_TAG_TRAP_UNSAFE, "no hook fits at the system call at 0x%llx: %s",
+	                                (unsigned long long)hook->syscall, why->message);
+	dp_error_destroy(why);
+	return err;
+}
+
 struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, struct dp_planner *planner,
                                struct dp_code_view *view, uint64_t entry)
 {
@@ -106,7 +132,7 @@ struct dp_error *dp_hooks_plan(struct dp_hooks *hooks, struct dp_image *image, s
 				err = plan_one(&p, i, choice[k]);
 			}
 		if (err)
-			return dp_error_wrap(err, "no hook fits at the system call at 0x%llx", (unsigned long long)hook->syscall);
+			return none_fits(hook, err);
 	}
 	return NULL;
 }

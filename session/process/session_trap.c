@@ -134,6 +134,9 @@ struct dp_error *dp_session_trap_begin(struct dp_session *s)
 struct dp_error *dp_session_trap_plan(struct dp_session *s, struct dp_planner *planner, struct dp_code_view *view)
 {
 	const uint64_t entry = s->trace->dry_run ? DP_NOWHERE : dp_target_trap_hook(s->target);
+	for (size_t i = 0; s->trap && i < s->trace->nprobes; i++)
+		if (!s->place[i].refused && !s->place[i].pending)
+			dp_hooks_keep(&s->trap->hooks, s->place[i].addr);
 	return s->trap ? dp_hooks_plan(&s->trap->hooks, dp_target_image(s->target), planner, view, entry) : NULL;
 }
 

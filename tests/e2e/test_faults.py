@@ -17,7 +17,34 @@ def caught(pid):
     return int(status(pid, "SigCgt"), 16)
 
 
+STARTS_THREADS = """
+#include <pthread.h>
+static void *nothing(void *arg) { return arg; }
+int main(void)
+{
+	for (int i = 0; i < 20; i++) {
+		pthread_t t;
+		pthread_create(&t, 0, nothing, 0);
+		pthread_join(t, 0);
+	}
+}
+"""
+
+
 class Faults(Case):
+    def test_probes_between_a_hook_and_its_system_call_are_hit(self):
+        """With the handler the agent makes some system calls itself, from a hook a few instructions before them."""
+        program = harness.compiled(self.path("program"), "gcc", "-pthread", text=STARTS_THREADS)
+
+        def hit(field):
+            r = self.dynprobe("--probe", "libc.so.6!pthread_create:*", "-t", field, "--", program)
+            self.assert_ok(r)
+            return {e["probe"] for e in r.events}
+
+        always = hit("reg:rax") & hit("reg:rax")
+        self.assertGreater(len(always), 100)
+        self.assertEqual(always - hit("str((char *)$rsp, 4)"), set())
+
     def assert_all_placed(self, r):
         self.assert_ok(r)
         self.assertEqual([p["tag"] for p in r.summary["probes"]], [None] * (len(FAULTING) + 1), str(r))

@@ -134,8 +134,10 @@ static struct dp_error *enter(struct dp_borrow *b, const char *maps)
 	wipe_leftovers(b, maps);
 	confine(b);
 	for (unsigned nth = 0;; nth++) {
-		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot))
+		if (!dp_boot_find(&b->p, maps, sizeof(code), nth, &b->boot)) {
+			b->boot = dp_addr_of(0); /* the last one is somebody else's, not ours to clear */
 			return no_place(b);
+		}
 		if (somebody_stands_in(b))
 			continue;
 		struct dp_error *err = dp_mem_write_text(&b->p, b->h->tid, b->boot, code, sizeof(code), NULL);

@@ -235,6 +235,18 @@ static bool in_file(struct lookup *l, const char *file, size_t n, const char *na
 	return false;
 }
 
+static bool in_own_unit(struct lookup *l)
+{
+	struct dp_scope *s = l->s;
+	if (!s->unit.addr || dp_debug_lacks(s->debug, &s->unit, l->name))
+		return false;
+	l->steps = 0;
+	const bool found = in_container(l, &s->unit, l->name, 0, false);
+	if (!found)
+		dp_debug_note_lack(s->debug, &s->unit, l->name);
+	return found;
+}
+
 static bool look_up(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
 {
 	struct lookup l = {.s = s, .name = name, .ret = ret};
@@ -247,7 +259,7 @@ static bool look_up(struct dp_scope *s, const char *name, bool far, struct dp_va
 		return in_file(&l, name, (size_t)(sep - name), sep + 2);
 	if (far)
 		return in_other_units(&l);
-	return (!sep && in_functions(&l)) || (s->unit.addr && in_container(&l, &s->unit, name, 0, false));
+	return (!sep && in_functions(&l)) || in_own_unit(&l);
 }
 
 bool dp_variable_find(struct dp_scope *s, const char *name, bool far, struct dp_variable *ret)
