@@ -38,8 +38,8 @@ class Pending(harness.Case):
         if p.poll() is not None:
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
 
-    def start_pending(self, target, *args):
-        p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args)
+    def start_pending(self, target, *args, **kw):
+        p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args, **kw)
         self.wait_for(p, "pending in")
         self.await_armed(p, target.pid)
         return p
@@ -119,6 +119,28 @@ class Pending(harness.Case):
         self.assertEqual(r.summary["recorded"], len(r.events))
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
+
+    def test_names_of_a_trace_do_not_grow_with_its_rounds(self):
+        """Each round reads hits of the first session, then of the later one, which have images of their own."""
+        library, trace = self.fresh_plugin(), self.path("trace")
+        t = self.target(shutil.copy(harness.target_path("loads"), self.path("loads")), library, "once")
+        p = self.start_pending(t, "-t", "backtrace", "--function", "foo", "-t", "backtrace", record=trace)
+        self.await_events(p, "foo", 3)
+        self.ask(t, "OPENED")
+        self.await_events(p, "foo", 300)
+        self.assert_ok(self.finish(p))
+        self.assert_result_ok(t)
+        with open(os.path.join(trace, "dynprobe", "names")) as f:
+            images = [x["image"] for x in harness.objects(f.read()) if x["type"] == "process"]
+        self.assertGreater(len(images), 1)
+        self.assertEqual(len(images), len(set(images)))
+        os.remove(library)
+        os.remove(self.path("loads"))  # so names come from the trace
+        shown = harness.objects(harness.tool("view", "-f", "json", trace, status=0).stdout)
+        for e in [x for x in shown if x["type"] == "event"]:
+            called = [x["symbol"].split("+")[0] for x in e["fields"]["backtrace"]]
+            self.assertIn(called[:2], {"foo": [["foo", "main"]], "plugin_work": [["plugin_work", "work"], ["plugin_work", "construct"]]}[e["probe"]])
+            self.assertIn("main", called)
 
     def test_a_library_that_was_there_goes_and_comes_again(self):
         t = self.loads("once")
