@@ -159,6 +159,25 @@ class Pending(harness.Case):
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 
+    @harness.needs("strace")
+    def test_maps_are_not_read_for_each_probe_of_a_library_that_was_there_and_goes(self):
+        library, probes, n = self.library_of_many()
+        t = self.loads("once", library)
+        self.ask(t, "OPENED")
+        p = self.start("--pid", t.pid, "--pending", "--function", "foo", *probes)
+        self.await_events(p, "foo", 3)
+
+        def again():
+            self.ask(t, "OPENED", 2)
+            self.wait_for(p, "is armed", n)  # so each has been found to be gone
+
+        self.assertLess(self.maps_read(p, t, again), n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual((r.summary["placed"], r.summary["retired"], r.summary["left_bytes"]), (n + 1, 0, 0), str(r.summary))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
     def test_names_of_a_trace_do_not_grow_with_its_rounds(self):
         """Each round reads hits of the first session, then of the later one, which have images of their own."""
         library, trace = self.fresh_plugin(), self.path("trace")
