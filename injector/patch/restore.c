@@ -55,28 +55,36 @@ static bool read_mapped_file(const struct dp_target *t, const struct dp_map *m, 
 	       pread(fd, bytes, n, (off_t)(m->offset + addr - m->start.v)) == (ssize_t)n;
 }
 
+static struct dp_error *read_mappings(struct restore *r)
+{
+	char *maps = NULL;
+	r->seen = dp_image_destroy(r->seen);
+	struct dp_error *err = dp_process_maps(&r->t->process, &maps);
+	if (!err)
+		err = dp_image_create(maps, "", 0, &r->seen);
+	free(maps);
+	return err;
+}
+
 /*
  * According to the kernel, is the text that we wrote into still mapped? A failed read may have other reasons, and after the
- * program unloaded a library, another file's text may be there.
+ * program unloaded a library, another file's text may be there. What was gone once is gone for good, so the maps, which may be
+ * long, are not read for each site of a library.
  */
-static bool still_mapped(struct dp_target *t, const struct dp_installation *in, size_t i)
+static bool still_mapped(struct restore *r, size_t i)
 {
-	const struct dp_placed *p = &in->placed[i];
+	const struct dp_placed *p = &r->in->placed[i];
 	uint8_t was[sizeof(p->old_bytes)], is[sizeof(p->old_bytes)];
-	char *maps = NULL;
-	bool mapped = true;
-	struct dp_error *err = dp_process_maps(&t->process, &maps);
-	struct dp_image *image = NULL;
-	if (!err)
-		err = dp_image_create(maps, "", 0, &image);
-	const struct dp_map *m = err ? NULL : dp_image_map_at(image, dp_addr_of(p->addr));
-	dp_placed_file_bytes(in, i, was);
-	if (!err)
-		mapped = m && (!read_mapped_file(t, m, p->addr, is, p->len) || !memcmp(is, was, p->len));
-	dp_image_destroy(image);
-	free(maps);
+	if (r->seen && !dp_image_map_at(r->seen, dp_addr_of(p->addr)))
+		return false;
+	struct dp_error *err = read_mappings(r);
+	const bool unknown = err;
 	dp_error_destroy(err);
-	return mapped;
+	if (unknown)
+		return true;
+	const struct dp_map *m = dp_image_map_at(r->seen, dp_addr_of(p->addr));
+	dp_placed_file_bytes(r->in, i, was);
+	return m && (!read_mapped_file(r->t, m, p->addr, is, p->len) || !memcmp(is, was, p->len));
 }
 
 /* Is it the file's text, possibly with another tool's trap as the first byte? */
@@ -168,12 +176,12 @@ enum outcome dp_restore_site(struct restore *r, size_t i)
 	unsigned skip = 0;
 	if (read_now(r, p, now) != p->len)
 		/* if the mapping is gone, our bytes are gone too */
-		return still_mapped(r->t, r->in, i) ? failed(r, i) : RESTORED;
+		return still_mapped(r, i) ? failed(r, i) : RESTORED;
 	if (is_original(r->in, i, now))
 		return RESTORED;
 	if (!restore_from(p, now, &skip))
 		/* Bytes of a probe over or under this one, or of another tool that the site was given up to. */
-		return dp_resident_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r->t, r->in, i)
+		return dp_resident_claims(r->t, r->in, p, now) || p->state == DP_SITE_RETIRED || !still_mapped(r, i)
 		               ? RESTORED
 		               : failed(r, i);
 	return write_back(r, i, skip);

@@ -229,28 +229,33 @@ static void hold_all(struct restore *r)
 		r->done[i].held = is_meant(r, i);
 }
 
-static struct dp_error *pass(struct restore r)
+static struct dp_error *restore_meant(struct restore *r)
 {
 	struct dp_error *err = NULL;
+	if (!r->f && !r->t->launch && !r->t->process.seccomp)
+		err = restore_live(r);
+	else
+		hold_all(r);
+	if (err)
+		return err;
+	if (!r->f)
+		return restore_turns(r);
+	for (size_t i = r->in->nplaced; i-- > 0;)
+		if (r->done[i].held)
+			restore_one(r, i);
+	return NULL;
+}
+
+static struct dp_error *pass(struct restore r)
+{
 	r.report->left_sites = 0;
 	r.report->occupied = false;
 	find_late(&r);
-	dp_auto_free struct pending *done = calloc(r.in->nplaced + 1, sizeof(*done));
-	if (!done)
-		return dp_error_nomem();
-	r.done = done;
-	if (!r.f && !r.t->launch && !r.t->process.seccomp)
-		err = restore_live(&r);
-	else
-		hold_all(&r);
-	if (err)
-		return err;
-	if (!r.f)
-		return restore_turns(&r);
-	for (size_t i = r.in->nplaced; i-- > 0;)
-		if (done[i].held)
-			restore_one(&r, i);
-	return NULL;
+	r.done = calloc(r.in->nplaced + 1, sizeof(*r.done));
+	struct dp_error *err = r.done ? restore_meant(&r) : dp_error_nomem();
+	dp_image_destroy(r.seen);
+	free(r.done);
+	return err;
 }
 
 /* ---- jumps embedded in other sites' bytes ---------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct restore {
 	struct dp_freeze *f;       /* or: all threads held */
 	struct dp_replace *across; /* with all held: for the next site, which crosses pages; or NULL */
 	struct pending *done;
+	struct dp_image *seen; /* the mappings, as they were last read in this pass; or NULL */
 	struct dp_remove_report *report;
 };
 

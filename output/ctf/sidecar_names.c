@@ -22,7 +22,7 @@ struct seen_key { /* a hash key: no padding */
 
 struct seen {
 	struct seen_key key;
-	uint64_t value; /* PROCESS: the image; FRAME: SIGNAL, NAMELESS, and POINTER once that was written */
+	uint64_t value; /* FRAME: SIGNAL, NAMELESS, and POINTER once that was written */
 	UT_hash_handle hh;
 };
 
@@ -30,7 +30,7 @@ struct dp_sidecar_names {
 	struct dp_buf *lines;
 	struct dp_arena arena;
 	struct seen *seen;
-	struct seen *process;        /* of the last event */
+	struct seen *process;        /* of the last event, with its image */
 	struct seen *latest[LATEST]; /* frames: few addresses make up most backtraces */
 	uint64_t image;              /* the last one that was described */
 	const struct dp_event *event;
@@ -140,16 +140,20 @@ static const char *executable(const struct dp_image *image)
 	return image && dp_image_nmodules(image) ? dp_module_path(dp_image_module(image, 0)) : "";
 }
 
+/*
+ * With --pending a process has an image for each session, and each drain passes hits of one after the other: an image is noted
+ * once, or the file would grow with every drain.
+ */
 static void note_process(struct dp_sidecar_names *n, const struct dp_event *e)
 {
 	const uint64_t serial = e->image ? dp_image_serial(e->image) : 0;
-	struct seen *p = n->process;
-	bool is_new = false;
-	if (!p || p->key.at != (uint64_t)e->pid)
-		n->process = p = see(n, PROCESS, 0, (uint64_t)e->pid, &is_new);
-	if (!p || (!is_new && p->value == serial))
+	const struct seen *p = n->process;
+	bool is_new;
+	if (p && p->key.at == (uint64_t)e->pid && p->key.image == serial)
 		return;
-	p->value = serial;
+	n->process = see(n, PROCESS, serial, (uint64_t)e->pid, &is_new);
+	if (!n->process || !is_new)
+		return;
 	begin(n->lines, "process");
 	put_number(n->lines, "pid", (uint64_t)e->pid);
 	put_number(n->lines, "ns", e->ns);

@@ -12,7 +12,7 @@
 
 struct code { /* an address of an image */
 	struct {
-		uint64_t image, pc, exact; /* exact: 0 or 1, or BELOW_POINTER */
+		uint64_t image, pc, exact; /* exact: 0 or 1, or BELOW_POINTER; then image is a pid */
 	} key;
 	struct dp_code_name name;
 	UT_hash_handle hh;
@@ -46,6 +46,7 @@ struct image {
 	struct dp_trace_modules modules;
 	struct dp_image *image; /* NULL: not made yet */
 	struct latest *latest;  /* LATEST of them; NULL: there is no image, or no memory */
+	bool named;             /* it has modules or addresses */
 	UT_hash_handle hh;
 };
 
@@ -133,11 +134,15 @@ static bool take_thread(struct dp_trace_names *n, const json_t *line)
 	return true;
 }
 
+/* Which image an event is of is not always known: the frames above an address are marked in all images of the process. */
 static struct code *add_code(struct dp_trace_names *n, const json_t *line, uint64_t exact)
 {
 	struct code *c = dp_arena_alloc(&n->arena, sizeof(*c));
-	if (!c || !number(line, "image", &c->key.image) || !hex(line, "pc", &c->key.pc))
+	struct image *i = image_of(n, line);
+	if (!c || !i || !hex(line, "pc", &c->key.pc))
 		return NULL;
+	i->named = true;
+	c->key.image = exact == BELOW_POINTER ? i->pid : i->serial;
 	c->key.exact = exact;
 	HASH_ADD(hh, n->code, key, sizeof(c->key), c);
 	return c;
@@ -163,7 +168,9 @@ static bool take_frame(struct dp_trace_names *n, const json_t *line)
 static bool take_module(struct dp_trace_names *n, const json_t *line)
 {
 	struct image *i = image_of(n, line);
-	return i && dp_trace_modules_add(&i->modules, text_of(n, line, "path"), text_of(n, line, "build_id"));
+	if (!i || !dp_trace_modules_add(&i->modules, text_of(n, line, "path"), text_of(n, line, "build_id")))
+		return false;
+	return i->named = true;
 }
 
 static bool take_map(struct dp_trace_names *n, const json_t *line)
@@ -205,6 +212,23 @@ static int by_pid_and_time(const void *x, const void *y)
 	return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
+static bool is_named(const struct dp_trace_names *n, uint64_t serial)
+{
+	const struct image *i;
+	HASH_FIND(hh, n->image, &serial, sizeof(serial), i);
+	return i && i->named;
+}
+
+/* With --pending several images of a process are in use at once: it has the newest of them of which anything is named. */
+static void settle(struct dp_trace_names *n)
+{
+	for (size_t k = 1; k < n->nprocesses; k++) {
+		struct process *p = &n->process[k], *last = p - 1;
+		if (p->pid == last->pid && is_named(n, last->image) && (p->image < last->image || !is_named(n, p->image)))
+			p->image = last->image;
+	}
+}
+
 struct dp_error *dp_trace_names_parse(const char *text, size_t len, struct dp_trace_names **ret)
 {
 	struct dp_trace_names *n = calloc(1, sizeof(*n));
@@ -227,6 +251,7 @@ struct dp_error *dp_trace_names_parse(const char *text, size_t len, struct dp_tr
 	}
 	if (n->nprocesses)
 		qsort(n->process, n->nprocesses, sizeof(*n->process), by_pid_and_time);
+	settle(n);
 	*ret = n;
 	return NULL;
 }
@@ -307,22 +332,29 @@ static struct dp_image *make_image(struct image *i)
 	return i->image;
 }
 
+/* The number of processes that are not after the key. */
+static size_t count_until(const struct dp_trace_names *n, const struct process *key)
+{
+	size_t begin = 0, end = n->nprocesses;
+	while (begin < end) {
+		const size_t middle = begin + (end - begin) / 2;
+		if (by_pid_and_time(&n->process[middle], key) <= 0)
+			begin = middle + 1;
+		else
+			end = middle;
+	}
+	return begin;
+}
+
 /* The process that had the pid at that time; before its first event, that of the first one. */
 static const struct process *process_at(const struct dp_trace_names *n, pid_t pid, uint64_t ns, uint64_t *until)
 {
-	const struct process *found = NULL;
-	*until = UINT64_MAX;
-	for (size_t i = 0; i < n->nprocesses; i++) {
-		const struct process *p = &n->process[i];
-		if (p->pid != (uint64_t)pid)
-			continue;
-		if (p->ns > ns && found) {
-			*until = p->ns;
-			break;
-		}
-		found = p;
-	}
-	return found;
+	const struct process key = {.pid = (uint64_t)pid, .ns = ns}, *p = n->process;
+	size_t next = count_until(n, &key);
+	if (!next || p[next - 1].pid != key.pid)
+		next++;
+	*until = next < n->nprocesses && p[next].pid == key.pid ? p[next].ns : UINT64_MAX;
+	return next <= n->nprocesses && p[next - 1].pid == key.pid ? &p[next - 1] : NULL;
 }
 
 void dp_trace_names_find(struct dp_trace_names *n, pid_t pid, pid_t tid, uint64_t ns, struct dp_trace_thread *ret)
@@ -362,7 +394,7 @@ void dp_trace_names_mark(const struct dp_trace_names *n, const struct dp_image *
 		memcpy(&below, frames + i * sizeof(below), sizeof(below));
 		memcpy(&frame, frames + (i + 1) * sizeof(frame), sizeof(frame));
 		below = dp_frame_pc(below);
-		if (!frame || !find_code(n, of->serial, below, BELOW_POINTER))
+		if (!frame || !find_code(n, of->pid, below, BELOW_POINTER))
 			continue;
 		frame |= DP_FRAME_BY_POINTER;
 		memcpy(frames + (i + 1) * sizeof(frame), &frame, sizeof(frame));

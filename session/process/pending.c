@@ -18,6 +18,7 @@ struct dp_pending {
 	uint32_t late;             /* dp_loads_late(), as last reported */
 	struct dp_session **later; /* sessions installed since, oldest first */
 	size_t nlater;
+	struct dp_session *seen;    /* the process as dp_pending_lost() found it in this round, or NULL */
 	unsigned *nnotes;           /* for each probe, the number of its notes */
 	struct dp_loss *closed;     /* losses of closed sessions */
 	struct dp_full_counts closed_full;
@@ -79,6 +80,7 @@ struct dp_pending *dp_pending_destroy(struct dp_pending *p)
 		return NULL;
 	for (size_t k = 0; k < p->nlater; k++)
 		dp_session_destroy(p->later[k]);
+	dp_session_destroy(p->seen);
 	free(p->later);
 	free(p->closed);
 	free(p->nnotes);
@@ -404,6 +406,8 @@ void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls
 {
 	struct dp_pending *p = s->pending;
 	struct dp_session *later = NULL;
+	if (p)
+		p->seen = dp_session_destroy(p->seen);
 	if (!p || s->ended || s->end != DP_WATCH_OK || !(dp_loads_wait(s->target, 0) || p->news))
 		return;
 	dp_loads_hurry(s->target);
@@ -433,19 +437,21 @@ struct dp_session *dp_pending_later(const struct dp_session *s, size_t k)
 	return s->pending && k < s->pending->nlater ? s->pending->later[k] : NULL;
 }
 
+/* What was read for one of many probes that are gone tells that of the others, too; it may be too old to tell that one is there.
+ */
 bool dp_pending_lost(struct dp_session *s, size_t plan)
 {
-	const size_t i = s->planned[plan];
-	struct dp_session *now = NULL;
-	if (!s->pending)
+	struct dp_pending *p = s->pending;
+	struct dp_place *place = &s->place[s->planned[plan]];
+	const bool known = p && p->seen;
+	if (!p)
 		return false;
-	struct dp_error *err = dp_session_beside(s, &now);
-	const struct inspection l = {.s = s, .of = s, .now = now ? dp_target_image(now->target) : NULL};
-	if (!err && unloaded(&l, plan))
-		s->place[i].pending = s->pending->news = true;
-	dp_error_destroy(err);
-	dp_session_destroy(now);
-	return s->place[i].pending;
+	if (!known)
+		dp_error_destroy(dp_session_beside(s, &p->seen));
+	if (p->seen && unloaded(&(struct inspection){.s = s, .of = s, .now = dp_target_image(p->seen->target)}, plan))
+		return place->pending = p->news = true;
+	p->seen = dp_session_destroy(p->seen);
+	return known ? dp_pending_lost(s, plan) : place->pending;
 }
 
 int dp_pending_rest(struct dp_session *const *session, size_t n, int ms)

@@ -45,7 +45,10 @@ int dp_pending_rest(struct dp_session *const *session, size_t n, int ms);
 void dp_pending_round(struct dp_session *s, const struct dp_pending_calls *calls);
 /* The kth session installed since; NULL: there are not so many. */
 struct dp_session *dp_pending_later(const struct dp_session *s, size_t k);
-/* Plan `plan` of `s` is not ours any more: true if its library was unloaded, so that its probe waits again. */
+/*
+ * Plan `plan` of `s` is not ours any more: true if its library was unloaded, so that its probe waits again. The process is read
+ * once for all of them, until dp_pending_round(), which must follow.
+ */
 bool dp_pending_lost(struct dp_session *s, size_t plan);
 /* The target that is being drained now; a hit's addresses belong to its image. */
 struct dp_target *dp_pending_draining(const struct dp_session *s);

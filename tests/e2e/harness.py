@@ -286,9 +286,9 @@ class Case(unittest.TestCase):
         self.addCleanup(end)
         return p
 
-    def strace(self, t):
-        """strace on all threads of a target."""
-        tracer = self.spawn("strace", "-qq", "-f", "-o", os.devnull, "-p", t.pid)
+    def strace(self, t, *options, log=os.devnull):
+        """strace on all threads of a target, or of a running dynprobe."""
+        tracer = self.spawn("strace", "-qq", "-f", "-o", log, *options, "-p", t.pid)
         traced = lambda tid: status(f"{t.pid}/task/{tid}", "TracerPid") in (str(tracer.pid), None)
         wait_until(lambda: all(map(traced, os.listdir(f"/proc/{t.pid}/task"))), what="strace to attach")
         return tracer

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests --pending: libraries are loaded, unloaded and loaded again while probes wait for them or are installed in them."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import harness
 from harness import wait_until
 
 LATE = harness.target_path("late.so")
+LATE_SOURCE = os.path.join(harness.ROOT, "tests", "targets", "late.c")
 CONSTRUCTOR = 7  # what the library's constructor calls its own function with
 
 
@@ -38,8 +40,8 @@ class Pending(harness.Case):
         if p.poll() is not None:
             self.fail("dynprobe ended early:\n" + str(self.finish(p, None)))
 
-    def start_pending(self, target, *args):
-        p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args)
+    def start_pending(self, target, *args, **kw):
+        p = self.start("--pid", target.pid, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", *args, **kw)
         self.wait_for(p, "pending in")
         self.await_armed(p, target.pid)
         return p
@@ -119,6 +121,84 @@ class Pending(harness.Case):
         self.assertEqual(r.summary["recorded"], len(r.events))
         self.assert_clean(t.pid, before)
         self.assert_result_ok(t)
+
+    def library_of_many(self):
+        """A library whose functions f0 to f59 are never called, and their specs."""
+        names = [f"f{i}" for i in range(60)]
+        text = "".join(f"int {name}(int a);\nint {name}(int a) {{ return a * {len(names)} + 1; }}\n" for name in names)
+        library = harness.compiled(self.path("many.so"), "gcc", "-O1", "-shared", "-fPIC", text=f"#include {json.dumps(LATE_SOURCE)}\n{text}")
+        return library, [x for name in names for x in ("--function", f"many.so!{name}")], len(names)
+
+    def maps_read(self, p, t, until):
+        """How often a running dynprobe reads the target's maps until the library that is open is closed, and all that comes of it."""
+        tracer = self.strace(p, "-e", "trace=open,openat", log=self.path("opened"))
+        self.ask(t, "CLOSED")
+        until()
+        tracer.terminate()
+        tracer.wait()
+        with open(self.path("opened")) as f:
+            return len(re.findall(r'"/proc/\d+/(?:task/\d+/)?maps"', f.read()))
+
+    @harness.needs("strace")
+    def test_maps_are_not_read_for_each_probe_of_a_library_that_came_and_goes(self):
+        library, probes, n = self.library_of_many()
+        t = self.loads("once", library)
+        p = self.start("--pid", t.pid, "--pending", "--function", "foo", *probes)
+        self.await_events(p, "foo", 3)
+        self.ask(t, "OPENED")
+        self.wait_for(p, "is armed", n)
+
+        def closed():
+            self.wait_for(p, "its library was unloaded", n)
+            self.await_events(p, "foo", 3)  # read after what was installed for the library is closed
+
+        self.assertLess(self.maps_read(p, t, closed), n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual((r.summary["placed"], r.summary["retired"], r.summary["left_bytes"]), (n + 1, 0, 0), str(r.summary))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    @harness.needs("strace")
+    def test_maps_are_not_read_for_each_probe_of_a_library_that_was_there_and_goes(self):
+        library, probes, n = self.library_of_many()
+        t = self.loads("once", library)
+        self.ask(t, "OPENED")
+        p = self.start("--pid", t.pid, "--pending", "--function", "foo", *probes)
+        self.await_events(p, "foo", 3)
+
+        def again():
+            self.ask(t, "OPENED", 2)
+            self.wait_for(p, "is armed", n)  # so each has been found to be gone
+
+        self.assertLess(self.maps_read(p, t, again), n)
+        r = self.finish(p)
+        self.assert_ok(r)
+        self.assertEqual((r.summary["placed"], r.summary["retired"], r.summary["left_bytes"]), (n + 1, 0, 0), str(r.summary))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+
+    def test_names_of_a_trace_do_not_grow_with_its_rounds(self):
+        """Each round reads hits of the first session, then of the later one, which have images of their own."""
+        library, trace = self.fresh_plugin(), self.path("trace")
+        t = self.target(shutil.copy(harness.target_path("loads"), self.path("loads")), library, "once")
+        p = self.start_pending(t, "-t", "backtrace", "--function", "foo", "-t", "backtrace", record=trace)
+        self.await_events(p, "foo", 3)
+        self.ask(t, "OPENED")
+        self.await_events(p, "foo", 300)
+        self.assert_ok(self.finish(p))
+        self.assert_result_ok(t)
+        with open(os.path.join(trace, "dynprobe", "names")) as f:
+            images = [x["image"] for x in harness.objects(f.read()) if x["type"] == "process"]
+        self.assertGreater(len(images), 1)
+        self.assertEqual(len(images), len(set(images)))
+        os.remove(library)
+        os.remove(self.path("loads"))  # so names come from the trace
+        shown = harness.objects(harness.tool("view", "-f", "json", trace, status=0).stdout)
+        for e in [x for x in shown if x["type"] == "event"]:
+            called = [x["symbol"].split("+")[0] for x in e["fields"]["backtrace"]]
+            self.assertIn(called[:2], {"foo": [["foo", "main"]], "plugin_work": [["plugin_work", "work"], ["plugin_work", "construct"]]}[e["probe"]])
+            self.assertIn("main", called)
 
     def test_a_library_that_was_there_goes_and_comes_again(self):
         t = self.loads("once")
@@ -294,7 +374,7 @@ class Pending(harness.Case):
 
     def test_lines_and_returns_get_their_places_when_the_library_comes(self):
         calls = [CONSTRUCTOR, *range(20)]
-        with open(os.path.join(harness.ROOT, "tests", "targets", "late.c")) as f:
+        with open(LATE_SOURCE) as f:
             line = next(i for i, text in enumerate(f, 1) if "return target_expected" in text)
         r = self.dynprobe("--pending", "--probe", f"late.c:{line}", "-t", "a", "--return", "late.so!plugin_work", "-t", "retval", "--name", "one",
                           "--probe", "late.so!plugin_work:1", "-t", "a", "--when", "a < 7", "--", harness.target_path("loads"), LATE, "main")

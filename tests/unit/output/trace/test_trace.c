@@ -389,3 +389,57 @@ Test(trace, names_by_process_and_time, .init = NULL, .fini = NULL)
 	cr_expect_null(t.image);
 	dp_trace_names_destroy(n);
 }
+
+/* What --pending records: an image for each session, and the older one is seen last. */
+Test(trace, names_of_images_that_are_in_use_at_once, .init = NULL, .fini = NULL)
+{
+	static const char text[] = "{\"type\":\"process\",\"pid\":7,\"ns\":100,\"image\":2,\"exe\":\"/a\"}\n"
+	                           "{\"type\":\"frame\",\"image\":2,\"pc\":\"0x10\",\"symbol\":\"late\",\"function\":\"l\"}\n"
+	                           "{\"type\":\"process\",\"pid\":7,\"ns\":110,\"image\":1,\"exe\":\"/a\"}\n"
+	                           "{\"type\":\"frame\",\"image\":1,\"pc\":\"0x10\",\"symbol\":\"old\",\"function\":\"o\"}\n"
+	                           "{\"type\":\"frame\",\"image\":1,\"pc\":\"0x20\",\"symbol\":\"first\",\"function\":\"f\"}\n"
+	                           "{\"type\":\"by_pointer\",\"image\":1,\"pc\":\"0x20\"}\n"
+	                           "{\"type\":\"process\",\"pid\":7,\"ns\":120,\"image\":3,\"exe\":\"/a\"}\n"
+	                           "{\"type\":\"end\"}\n";
+	struct dp_trace_names *n;
+	struct dp_trace_thread t, first;
+	must(dp_trace_names_parse(text, sizeof(text) - 1, &n));
+	dp_trace_names_find(n, 7, 7, 100, &first);
+	for (uint64_t ns = 90; ns <= 130; ns += 10) {
+		dp_trace_names_find(n, 7, 7, ns, &t);
+		cr_assert_not_null(t.image);
+		cr_expect_eq(t.image, first.image, "of image 3 nothing is named");
+		cr_expect_str_eq(dp_image_code_name(t.image, 0x10, true)->symbol, "late");
+		cr_expect_str_eq(dp_image_code_name(t.image, 0x20, true)->symbol, "first");
+		uint64_t frames[] = {0x20, 0x10};
+		dp_trace_names_mark(n, t.image, (uint8_t *)frames, 2);
+		cr_expect_eq(frames[1], UINT64_C(0x4000000000000010));
+	}
+	dp_trace_names_destroy(n);
+}
+
+static uint64_t until(struct dp_trace_names *n, pid_t pid, uint64_t ns)
+{
+	struct dp_trace_thread t;
+	dp_trace_names_find(n, pid, pid, ns, &t);
+	return t.exe ? t.until : 0;
+}
+
+Test(trace, processes_are_found_among_others, .init = NULL, .fini = NULL)
+{
+	struct dp_buf text = {0};
+	struct dp_trace_names *n;
+	for (int pid = 9; pid > 0; pid -= 2)
+		for (int k = 5; k > 0; k--)
+			dp_buf_printf(&text, "{\"type\":\"process\",\"pid\":%d,\"ns\":%d,\"image\":%d,\"exe\":\"/a\"}\n", pid,
+			              pid + 10 * k, k);
+	must(dp_trace_names_parse(dp_buf_str(&text), text.len, &n));
+	for (int pid = 0; pid < 12; pid++)
+		for (unsigned k = 0; k < 7; k++) {
+			const uint64_t at = (unsigned)pid + 10 * k, next = k == 0 ? at + 20 : k < 5 ? at + 10 : UINT64_MAX;
+			cr_expect_eq(until(n, pid, at), pid & 1 && pid < 10 ? next : 0, "%d at %" PRIu64, pid, at);
+			cr_expect_eq(until(n, pid, at + 9), pid & 1 && pid < 10 ? next : 0, "%d at %" PRIu64, pid, at + 9);
+		}
+	dp_trace_names_destroy(n);
+	dp_buf_fini(&text);
+}
