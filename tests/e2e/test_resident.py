@@ -322,8 +322,9 @@ class Verbs:
         self.end(t)
 
     def test_exec_ends_them(self):
-        t = self.program("execer", 1500, "/bin/sleep", 30)
+        t = self.program("execer", 0, "/bin/sleep", 30)
         self.leave(t, "--function", "foo")
+        os.kill(t.pid, signal.SIGUSR1)
         wait_until(lambda: not any(m.is_ours for m in harness.maps(t.pid)), 30, "the program to call exec")
         self.assertEqual(self.states(t), {})
         self.assertIn("DP-NO-PROBE", self.tool("record", "--pid", t.pid, "--once", status=harness.OWN_FAILURE).stderr)
