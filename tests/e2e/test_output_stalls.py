@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Tests an output that is not read: a signal and -d still end the run."""
 
+import fcntl
 import json
 import os
 import pty
@@ -22,6 +23,8 @@ class Stalled(Case):
         """Starts dynprobe on a program, with a reader that stops reading once its output is full."""
         self.reader, writer = pty.openpty() if terminal else os.pipe()
         self.addCleanup(os.close, self.reader)
+        if not terminal:
+            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)  # soon full, also of the samples of a program that gets little time
         full = select.poll()
         full.register(writer, select.POLLOUT)
         command = [harness.DYNPROBE, *args, "--pid", t.pid, "-o", "-", "--no-record"]
@@ -181,8 +184,8 @@ class ProfileStalls(Stalled):
         self.assertRegex(said, r"dynprobe: \d+ samples in .*; interrupt\n")
 
     def test_a_duration_ends_it_all_the_same(self):
-        p = self.begin("-d", 1)
-        self.let_duration_pass(p, 1)
+        p = self.begin("-d", 3)
+        self.let_duration_pass(p, 3)
         p.send_signal(signal.SIGTERM)  # one is enough now
         said = p.communicate(timeout=300)[1]
         self.assertEqual(p.returncode, 0, said)
