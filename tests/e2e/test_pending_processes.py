@@ -136,7 +136,9 @@ class Followed(Later):
     def test_program_that_cannot_be_watched_is_no_failure(self):
         if not os.path.exists(target_path("spin-static")):
             self.skipTest("no static libc")
-        r = self.follow(f"{target_path('spin-static')} & kill $!; {self.loads} {LATE} main")
+        static = target_path("spin-static")
+        executes = f"until [ /proc/$!/exe -ef {static} ]; do :; done"  # a shell that is killed before that is a process without probes
+        r = self.follow(f"{static} & {executes}; kill $!; {self.loads} {LATE} main")
         self.assert_each(r, 1)
 
     def build(self, text):
