@@ -45,7 +45,10 @@ static bool is_go(struct dp_target *t)
 	return false;
 }
 
-/* A library: where its stacks are too small, fields are read with all signals blocked, and a fault then would kill. */
+/*
+ * The first module with Go code, or NULL. On Go's small stacks the agent reads fields with all signals blocked: a fault there
+ * would not reach the handler, and kill the process.
+ */
 static struct dp_module *find_go(struct dp_target *t)
 {
 	for (size_t i = 0; i < dp_image_nmodules(t->image); i++) {

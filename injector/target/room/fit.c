@@ -130,10 +130,11 @@ static struct dp_error *check_cells(const struct dp_target *t)
 	const struct dp_aggs a = dp_aggs_layout(t, &size);
 	if (size <= (uint64_t)INT32_MAX - (1u << 20))
 		return NULL;
-	return dp_error(DP_TAG_LIMIT,
-	                "the tables of %u places need %llu MiB for each of %u blocks of threads, %llu MiB in all, and at most "
-	                "2047 are possible: ask for fewer places, for less at once, or for linear histograms with a greater STEP",
-	                t->nprobes, (unsigned long long)(a.size >> 20), a.nblocks, (unsigned long long)(size >> 20));
+	return dp_error(
+	        DP_TAG_LIMIT,
+	        "the tables of %u places need %llu MiB for each of %u blocks of threads, %llu MiB in all, and at most "
+	        "2047 MiB are possible: ask for fewer places, for less at once, or for linear histograms with a greater STEP",
+	        t->nprobes, (unsigned long long)(a.size >> 20), a.nblocks, (unsigned long long)(size >> 20));
 }
 
 struct dp_error *dp_target_fit(struct dp_target *t)

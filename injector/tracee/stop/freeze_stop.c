@@ -156,7 +156,9 @@ static bool is_ours(pid_t pid)
 
 static void add_stray(pid_t tid, pid_t pid, bool execs);
 
-/* Its id is gone. If it was not its process's first thread, it may be executing a program: then it is still ours, by another id.
+/*
+ * The thread's id does not exist any more. Either it has ended, or it executes a program: then it now has its process's id, and
+ * we still trace it.
  */
 static void find_execed(const struct dp_held *h)
 {

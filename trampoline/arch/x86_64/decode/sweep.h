@@ -21,7 +21,7 @@ struct dp_sweep {
 };
 /* Does a branch of the function lead behind the start of the instruction? Its bytes must not change then. */
 bool dp_sweep_is_entered(const struct dp_sweep *sweep, uint64_t addr, uint8_t len);
-/* Only of these is that known: code that needs no lock where there is one thread jumps over the prefix. */
+/* Only instructions with a lock prefix are known to be entered: code jumps over the prefix while there is one thread. */
 static inline bool dp_sweep_may_be_entered(const uint8_t *insn)
 {
 	return *insn == 0xf0;
