@@ -13,6 +13,7 @@ static struct dp_debug_state *debug_state_destroy(struct dp_debug_state *d)
 {
 	if (!d)
 		return NULL;
+	dp_debug_scopes_destroy(d->scopes);
 	if (d->dwfl)
 		d->main.dwarf = NULL;
 	dp_debug_file_close(&d->main);

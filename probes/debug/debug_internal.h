@@ -20,6 +20,8 @@ struct dp_debug_file { /* one file, opened for libdw */
 	struct dp_elf *bytes; /* the memory that `elf` reads, if it has no fd */
 };
 
+struct dp_debug_scopes; /* where the functions of one unit are */
+
 #define DP_DEBUG_LACKS 8
 
 struct dp_debug_state {
@@ -30,8 +32,7 @@ struct dp_debug_state {
 	struct dp_debug_range *range; /* ascending starts */
 	size_t nranges, capacity;
 	bool ranges_known, table_fails;
-	Dwarf_Die last; /* dp_debug_scopes_at() has ended there */
-	const void *last_unit;
+	struct dp_debug_scopes *scopes; /* a hash table of them, NULL while it is empty */
 	struct {
 		const void *unit; /* its entry's address */
 		char name[DP_DEBUG_LACKS][64];
@@ -48,6 +49,8 @@ void dp_debug_file_close(struct dp_debug_file *f);
 /* debug_names.c: a section's bytes, empty if missing; whether a debug section is still compressed. */
 struct dp_span dp_debug_section(Dwarf *dwarf, const char *name);
 bool dp_debug_is_packed(Dwarf *dwarf);
+/* debug_scopes.c: frees what dp_debug_scopes_at() has kept. */
+void dp_debug_scopes_destroy(struct dp_debug_scopes *scopes);
 /* debug_alt.c: opens the dwz file. False if it is needed but missing; `name` is then its name. */
 bool dp_debug_alt_open(struct dp_module *m, struct dp_debug_state *d, const char **name);
 /* debug_fetch.c: asks debuginfod if the user has set servers. */

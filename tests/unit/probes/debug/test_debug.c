@@ -102,6 +102,47 @@ Test(debug, every_way_that_compilers_write_it)
 	}
 }
 
+static const char parts[] =
+        "__attribute__((cold, noinline)) void bad(int x) { __asm__ volatile(\"\" : : \"r\"(x)); }\n"
+        "namespace first { __attribute__((noinline)) int same(int x) { __asm__(\"\"); return x + 1; }\n"
+        "struct holder { __attribute__((noinline)) static int same(int x) { __asm__(\"\"); return x + 2; } }; }\n"
+        "__attribute__((noinline)) int split(int x)\n"
+        "{ if (__builtin_expect(x > 7, 0)) { bad(x); bad(x + 1); return 3 * x; } return first::same(x); }\n"
+        "int last(int x) { return x; }\n"
+        "int main(int argc, char **) { return split(argc) + first::holder::same(argc) + last(argc); }\n";
+
+/* Each byte of [from, from + size) belongs to that function, asked from the last to the first. */
+static void expect_function(struct dp_debug *debug, uint64_t from, uint64_t size, const char *name)
+{
+	for (uint64_t pc = from + size; pc-- > from;) {
+		Dwarf_Die scopes[8];
+		const size_t n = dp_debug_scopes_at(debug, pc, scopes, 8);
+		cr_assert(n, "nothing at %#lx", pc);
+		cr_assert_str_eq(dwarf_diename(&scopes[n - 1]), name);
+	}
+}
+
+Test(debug, functions_in_two_parts_in_namespaces_and_in_classes)
+{
+	static const struct {
+		const char *symbol, *name;
+	} at[] = {{"_Z5spliti.cold", "split"},  {"main", "main"},     {"_ZN5first6holder4sameEi", "same"},
+	          {"_ZN5first4sameEi", "same"}, {"_Z4lasti", "last"}, {"_Z5spliti", "split"}};
+	write_file("prog.cc", parts);
+	shell("g++ -g -O2 prog.cc -o prog");
+	struct dp_image *image = image_of("prog", BASE);
+	struct dp_debug *debug = NULL;
+	cr_assert_null(open_of(image, &debug));
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		struct dp_site site;
+		cr_assert_null(resolve(image, at[i].symbol, &site), "%s", at[i].symbol);
+		expect_function(debug, dp_debug_pc(debug, site.addr), site.function.size, at[i].name);
+	}
+	Dwarf_Die scopes[8];
+	cr_assert_eq(dp_debug_scopes_at(debug, nm_value("prog", "_start"), scopes, 8), 0);
+	dp_image_destroy(image);
+}
+
 /* Two units. Then .debug_aranges is wrong: it swaps the two units, is garbage, lacks one, or is missing. */
 Test(debug, a_table_of_units_by_address_that_lies_or_lacks_some_is_not_believed)
 {
