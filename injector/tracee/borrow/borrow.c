@@ -227,7 +227,7 @@ static struct dp_error *run(struct dp_borrow *b, uint64_t deadline)
 			b->stuck = true;
 			return dp_remote_stuck(b->p.pid, b->p.comm, b->h->tid);
 		default:
-			b->h->exited = true;
+			dp_held_gone(b->h, stop);
 			return gone(b);
 		}
 	}

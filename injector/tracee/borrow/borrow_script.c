@@ -129,8 +129,10 @@ static bool resume(struct dp_borrow *b, uint64_t room)
 /* Handles an unrequested stop. An error leaves the thread stopped. */
 static struct dp_error *pass(struct dp_borrow *b, struct dp_stop stop)
 {
-	if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC)
+	if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC) {
+		dp_held_gone(b->h, stop);
 		return gone(b);
+	}
 	const int sig = stop.kind == DP_STOP_SIGNAL ? stop.sig : 0;
 	if (sig && sig != SIGSTOP)
 		return sig == SIGSYS
@@ -176,7 +178,9 @@ static struct dp_error *fetch(struct dp_borrow *b, struct user_regs_struct *now)
 			b->stuck = true;
 			return dp_remote_stuck(b->p.pid, b->p.comm, b->h->tid);
 		}
-		if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC || ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
+		if (stop.kind == DP_STOP_EXITED || stop.kind == DP_STOP_EXEC)
+			return pass(b, stop);
+		if (ptrace(PTRACE_GETREGS, b->h->tid, NULL, now) != 0)
 			return gone(b);
 		b->home = !in_script(b, now->rip);
 		if (b->home || stop.kind == DP_STOP_TRAP || stop.kind == DP_STOP_GROUP)

@@ -146,9 +146,8 @@ static struct dp_error *pass(const struct dp_process *p, struct dp_held *h, stru
 		                                stop.sig, h->tid, p->pid),
 		                       "use --sink ring, which calls no function of the program's libraries");
 	case DP_STOP_EXITED:
-		h->exited = true;
-		return gone(p);
 	case DP_STOP_EXEC:
+		dp_held_gone(h, stop);
 		return gone(p);
 	default: /* job-stopped: one more stop for each resume */
 		return NULL;

@@ -45,6 +45,11 @@ void dp_stop_await_end(pid_t pid);
 bool dp_held_take(struct dp_held *h, struct dp_stop stop);
 /* Releases a stopped thread with its registers and its pending signal. */
 void dp_held_release(struct dp_held *h);
+/*
+ * For a thread of ours at DP_STOP_EXITED or DP_STOP_EXEC: it, or its id, is gone. A program that it has executed is let go: its
+ * registers must not become those of the old one.
+ */
+void dp_held_gone(struct dp_held *h, struct dp_stop stop);
 /* Seizes one thread; *gone if it has ended. */
 struct dp_error *dp_held_seize(const struct dp_process *p, pid_t tid, bool *gone) DP_MUST_CHECK;
 /* Why a thread did not stop: DP_TAG_VFORK, DP_TAG_UNSTOPPABLE, or DP_TAG_GONE. */

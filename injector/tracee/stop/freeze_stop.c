@@ -173,6 +173,17 @@ static void find_execed(const struct dp_held *h)
 	}
 }
 
+void dp_held_gone(struct dp_held *h, struct dp_stop stop)
+{
+	h->exited = true;
+	if (stop.kind == DP_STOP_EXITED)
+		find_execed(h);
+	if (stop.kind != DP_STOP_EXEC)
+		return;
+	consume_exec(h->tid);
+	ptrace(PTRACE_DETACH, h->tid, NULL, NULL);
+}
+
 bool dp_held_take(struct dp_held *h, struct dp_stop stop)
 {
 	h->exited = stop.kind == DP_STOP_EXITED;

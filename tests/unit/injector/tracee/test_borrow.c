@@ -176,6 +176,30 @@ Test(borrow, calls_without_room_for_a_script_are_made_one_by_one)
 	by_script(0);
 }
 
+static char sleep_path[] = "/bin/sleep", sleep_for[] = "3000";
+static char *sleep_args[] = {sleep_path, sleep_for, NULL};
+
+/* A thread that has restored itself may do that as well: the new program runs, and has its own registers. */
+static void executes_meanwhile(uint64_t at, size_t n)
+{
+	struct dp_step step[2] = {{.nr = SYS_getppid, .want = getpid()},
+	                          {.nr = SYS_execve, .args = {(uint64_t)sleep_path, (uint64_t)sleep_args}}};
+	size_t done;
+	pid_t pid = tr_spawn(spinner);
+	struct dp_process p = tr_process(pid);
+	struct dp_borrow *b = tr_lend(&p);
+	tr_tag(dp_remote_script(b, at, step + 2 - n, n, UINT64_MAX, &done), DP_TAG_GONE);
+	tr_ok(dp_borrow_end(b, NULL));
+	cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));
+	tr_kill(pid);
+}
+
+Test(borrow, program_that_executes_another_while_calls_are_made)
+{
+	executes_meanwhile(ROOM, 2);
+	executes_meanwhile(0, 1);
+}
+
 /* The target is a fork, so its text equals ours, except what was written there. Returns the number of pages that differ. */
 static size_t changed_pages(pid_t pid)
 {

@@ -237,6 +237,23 @@ Test(call, fault_in_the_function_is_an_error_and_no_death)
 	tr_kill(pid);
 }
 
+static uint64_t executes(uint64_t a, uint64_t b)
+{
+	execl("/bin/sleep", "sleep", "3000", NULL);
+	return a + b;
+}
+
+/* A thread that has restored itself may do that as well: the new program runs, and has its own registers. */
+Test(call, program_that_executes_another_meanwhile)
+{
+	uint64_t result;
+	const pid_t pid = tr_spawn(errno_keeper);
+	const struct dp_process p = tr_process(pid);
+	tr_tag(try_call(&p, executes, 1, 1, TR_LIMIT, &result), DP_TAG_GONE);
+	cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));
+	tr_kill(pid);
+}
+
 /* ---- with a dead tool --------------------------------------------------------------------------------------------------- */
 
 static void kill_tool_after(const struct dp_process *p, long us, uint64_t work_us)
