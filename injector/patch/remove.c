@@ -15,6 +15,7 @@
 #include "injector/patch/sights.h"
 #include "injector/target/group/group.h"
 #include "injector/target/group/leftover.h"
+#include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/proc/sharers.h"
 #include "injector/tracee/stop/holds.h"
 #include "injector/trap/trap.h"
@@ -114,12 +115,23 @@ static size_t mapped_bytes(const struct dp_installation *in)
 	return sum;
 }
 
+/* It reads the calls of a script that was given up from our memory. */
+static struct dp_error *nobody_calls(const struct dp_target *t, const struct dp_freeze *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (dp_boot_leftover_at(&t->process, f->thread[i].regs.rip))
+			return dp_error(DP_TAG_NO_THREAD, "thread %d of process %d (%s) still makes calls for dynprobe",
+			                f->thread[i].tid, t->process.pid, t->process.comm);
+	return NULL;
+}
+
 /* *more: time ran out before all was done. */
 static struct dp_error *unmap_held(struct dp_target *t, struct dp_installation *in, struct dp_freeze *f, bool *more)
 {
 	struct dp_borrow *b = NULL;
 	struct dp_lease lease = {.until_ns = dp_now_ns() + HOLD_NS};
 	DP_TRY(dp_stopped_holds(t, in));
+	DP_TRY(nobody_calls(t, f));
 	DP_TRY(dp_borrow_held(t, f, &b));
 	if (!dp_leftover_is_ours(t, t->remote_fd))
 		t->remote_fd = -1; /* a thread that a killed tool had borrowed has closed it in the meantime */

@@ -87,14 +87,28 @@ struct dp_error *dp_process_maps(const struct dp_process *p, char **ret)
 	return dp_error(DP_TAG_CHANGED, "cannot read the memory map of process %d: it changes too fast", p->pid);
 }
 
+/* What cannot be read for another reason than its end counts as memory. */
+static bool thread_has_memory(pid_t pid, pid_t tid)
+{
+	struct dp_buf b;
+	dp_buf_init(&b);
+	errno = 0;
+	const bool read = dp_proc_slurp(&b, "/proc/%d/task/%d/maps", pid, tid);
+	const bool has = read ? b.len > 0 : errno != ENOENT && errno != ESRCH;
+	dp_buf_fini(&b);
+	return has;
+}
+
 bool dp_process_has_no_memory(const struct dp_process *p)
 {
-	char *maps = NULL;
-	struct dp_error *err = dp_process_maps(p, &maps);
-	const bool none = err || !*maps;
-	dp_error_destroy(err);
-	free(maps);
-	return none;
+	struct dp_tids tids;
+	bool has = false;
+	if (!dp_proc_tids(p->pid, &tids))
+		return false;
+	for (size_t i = 0; i < tids.n && !has; i++)
+		has = thread_has_memory(p->pid, tids.tid[i]);
+	free(tids.tid);
+	return !has;
 }
 
 /* Finds the thread group's leader and its ids, from any of its threads' ids. */
