@@ -99,7 +99,7 @@ dp_call_entry:
 	popq	%r12
 	movl	$DP_CALL_RETURNED, FRAME(DP_CALL_STATE)
 
-	movl	$15, %ebx		/* waits 2 ms this many times for the tool */
+	movl	FRAME(DP_CALL_WAITS), %ebx
 .Lwait:
 	movq	$0, FRAME(DP_CALL_WAIT)
 	movq	$2000000, FRAME(DP_CALL_WAIT + 8)
@@ -112,7 +112,7 @@ dp_call_entry:
 	movl	$0, %r9d
 	syscall
 	subl	$1, %ebx
-	jnz	.Lwait
+	jg	.Lwait
 	popq	%rbx
 	pushq	FRAME(DP_CALL_FLAGS)
 	popfq

@@ -24,6 +24,7 @@
 #define DP_CALL_ERRNO  64 /* int *(void): __errno_location */
 #define DP_CALL_STACK  72 /* start of the call's stack, a multiple of 64 */
 #define DP_CALL_SAVED  80 /* the thread's errno */
+#define DP_CALL_WAITS  84 /* 32 bits: how many times it waits 2 ms for the tool */
 #define DP_CALL_WAIT   88 /* a struct timespec */
 #define DP_CALL_MASK   104
 #define DP_CALL_FLAGS  112

@@ -13,6 +13,8 @@
 #include <time.h>
 
 #define CALL_NS     UINT64_C(1000000000) /* for one function to return */
+#define COMMAND_NS  UINT64_C(20000000000) /* the same for a command of ours that has not begun */
+#define WAITS       2500u                /* its thread waits for us for 5 s: if it came home by itself, the command would begin */
 #define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to return */
 #define REST_NS     2000000L             /* between two rounds over all threads */
 #define TIMED_ROUND 1                    /* first round in which a thread in a timed call may be disturbed */
@@ -107,6 +109,17 @@ static struct dp_error *call_held(struct dp_sink_view *v, struct dp_held *h, uin
 	return dp_call(&p, h, &v->site, fn, args, CALL_NS, result);
 }
 
+/* A program with the thread of a launched command waits for nobody, and the tool may get no processor for long. */
+static struct dp_error *call_command(struct dp_sink_view *v, struct dp_held *h, uint64_t fn, const uint64_t args[4],
+                                     uint64_t *result)
+{
+	struct dp_process p = v->process;
+	struct dp_call_site site = v->site;
+	site.waits = WAITS;
+	p.alive = h->tid;
+	return dp_call(&p, h, &site, fn, args, COMMAND_NS, result);
+}
+
 /* The thread of a launched command is held all the time. */
 static struct dp_error *call_launched(struct dp_sink_view *v, uint64_t fn, const uint64_t args[4], uint64_t *result)
 {
@@ -114,7 +127,7 @@ static struct dp_error *call_launched(struct dp_sink_view *v, uint64_t fn, const
 	char why[128] = "";
 	if (!dp_safe_here(v->safe, &v->process, h, why))
 		return dp_error(DP_TAG_SINK, "the command (%s) cannot run a call for dynprobe: %s", v->process.comm, why);
-	return call_held(v, h, fn, args, result);
+	return dp_launch_is_adopted(v->t->launch) ? call_held(v, h, fn, args, result) : call_command(v, h, fn, args, result);
 }
 
 static struct dp_error *take_and_call(struct dp_sink_view *v, pid_t tid, uint64_t fn, const uint64_t args[4], uint64_t *result,

@@ -175,12 +175,22 @@ struct dp_error *dp_target_release(struct dp_target *t)
 	return NULL;
 }
 
-/* None of the command's own code has run, so killing it has no effect on anything. */
+/*
+ * While none of the command's own code has run, killing it has no effect on anything. If its thread is not held any more, it has
+ * ended, or has left a call of ours by itself and begun: then it goes on.
+ */
 static void abandon_launch(struct dp_target *t)
 {
-	kill(t->process.pid, SIGKILL);
+	const struct dp_freeze *f = dp_launch_freeze(t->launch);
+	const bool left = f->n && f->thread[0].exited;
+	siginfo_t ignored;
+	if (!left)
+		kill(t->process.pid, SIGKILL);
 	dp_launch_destroy(t->launch);
-	dp_stop_await_end(t->process.pid);
+	if (left)
+		dp_stop_reap(t->process.pid, &ignored);
+	else
+		dp_stop_await_end(t->process.pid);
 	t->launch = NULL;
 	t->gone = true;
 }

@@ -34,6 +34,7 @@
 #define CALL_MASK (~(UINT64_C(1) << (SIGSETXID - 1)))
 #define STAND_NS  UINT64_C(100000000) /* for a thread asked to stop: on a busy machine it first needs a processor */
 #define POLL_NS   20000
+#define WAITS     15u
 
 static struct dp_error *gone(const struct dp_process *p)
 {
@@ -75,6 +76,7 @@ static struct dp_error *write_frame(const struct dp_process *p, const struct dp_
 	memcpy(frame + DP_CALL_ARG, args, 4 * sizeof(*args));
 	put(frame, DP_CALL_ERRNO, site->errno_location);
 	put(frame, DP_CALL_STACK, site->stack);
+	put(frame, DP_CALL_SAVED, (uint64_t)(site->waits ? site->waits : WAITS) << 32);
 	put(frame, DP_CALL_MASK, mask);
 	put(frame, DP_CALL_FLAGS, r->eflags);
 	put(frame, DP_CALL_RSP, r->rsp);

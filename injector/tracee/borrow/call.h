@@ -8,6 +8,7 @@
 struct dp_call_site { /* addresses in the target, see agent/call.h */
 	uint64_t entry, frame, stack;
 	uint64_t errno_location;
+	uint32_t waits; /* of 2 ms each, for the tool after the function has returned; 0: a few */
 };
 
 /*

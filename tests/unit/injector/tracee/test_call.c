@@ -283,6 +283,56 @@ static void is_home(void)
 	*(volatile uint32_t *)(uintptr_t)(tr_call_site.frame + DP_CALL_STATE) = DP_CALL_IDLE;
 }
 
+static uint64_t stops_the_tool(uint64_t tool, uint64_t b)
+{
+	kill((pid_t)tool, SIGSTOP);
+	return b;
+}
+
+static pid_t tool_that_stops(const struct dp_process *p, uint32_t waits)
+{
+	const pid_t tool = fork();
+	if (tool)
+		return tool;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct dp_held h = take(p);
+	struct dp_call_site site = tr_call_site;
+	uint64_t result;
+	const uint64_t args[4] = {(uint64_t)getpid(), 1};
+	site.waits = waits;
+	struct dp_error *err = dp_call(p, &h, &site, (uint64_t)(uintptr_t)stops_the_tool, args, TR_LIMIT, &result);
+	const bool held = !err && !h.exited;
+	dp_error_destroy(err);
+	dp_held_release(&h);
+	_exit(held);
+}
+
+/* The tool gets no processor for a while: only a thread that waits for so long can be taken back. */
+Test(call, thread_waits_as_long_as_it_is_told_for_a_tool_that_comes_late)
+{
+	static const uint32_t waits[] = {0, 30000};
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		int status;
+		siginfo_t si;
+		const pid_t pid = tr_spawn(errno_keeper);
+		const struct dp_process p = tr_process(pid);
+		const pid_t tool = tool_that_stops(&p, waits[i]);
+		cr_assert_eq(waitid(P_PID, (id_t)tool, &si, WSTOPPED), 0);
+		const long calls = tr->calls;
+		if (waits[i])
+			tr_sleep_us(200000);
+		else
+			cr_assert(tr_await_value(&tr->calls, calls + 2));
+		cr_assert_eq(tr->calls == calls, waits[i] != 0);
+		kill(tool, SIGCONT);
+		cr_assert_eq(waitpid(tool, &status, 0), tool);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == (waits[i] != 0), "%x", status);
+		assert_going_on();
+		is_home();
+		tr_kill(pid);
+	}
+}
+
 Test(call, tool_killed_at_any_moment_running_thread)
 {
 	const pid_t pid = tr_spawn(spinner);
