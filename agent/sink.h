@@ -19,6 +19,7 @@
  *   - Per-thread memory is allocated ("primed") outside of hits: in existing threads by the tool, at points where they hold no
  *     lock that malloc or liblttng-ust takes; in later ones by a hook at the thread's start. Hits in an unprimed thread are
  *     counted.
+ *   - The program's fork() waits while a thread of ours is in ld.so (sink_forks.c).
  *   - Nothing is ever unregistered or dlclosed: events are parked, and used again by the next probe of the same name and fields.
  *
  * The sink's regions stay in the target until it ends or calls exec:
@@ -103,7 +104,12 @@ struct dp_sink {
 	                                    are in use */
 	uint64_t block; /* offset from the thread pointer of the address of each thread's block (layout.h), NULL before it is
 	                   primed; 0: unknown */
-	uint64_t reserved[8];
+	uint64_t register_atfork, finalize; /* written by the tool: the C library's __register_atfork and __cxa_finalize, or 0 */
+	uint64_t hold_forks, let_forks;     /* written by the loader: sink_forks.h, void (struct dp_sink *) */
+	uint32_t fork_holds;                /* while it is not 0, fork() waits in the process forks_pid, ... */
+	uint32_t fork_waited;               /* ... unless one has waited in vain */
+	uint64_t forks_pid;
+	uint64_t reserved[2];
 };
 
 #define DP_SINK_GUEST UINT64_MAX /* value of a block's BUSY in a thread whose hits are ignored */

@@ -8,6 +8,7 @@
 #include "agent/sink.h"
 
 #include "agent/agent.h"
+#include "agent/sink_forks.h"
 #include "agent/syscall.h"
 
 enum {
@@ -206,7 +207,13 @@ void *dp_sink_loader(struct dp_sink *sink)
 	if (!__atomic_compare_exchange_n(&sink->state, &empty, DP_SINK_LOADING, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return NULL; /* a tool that was killed had started one already */
 	sink->loader_tid = (uint64_t)syscall3(SYS_GETTID, 0, 0, 0);
+	sink->hold_forks = (uint64_t)(uintptr_t)dp_sink_hold_forks;
+	sink->let_forks = (uint64_t)(uintptr_t)dp_sink_let_forks;
+	dp_sink_forks_init(sink);
 	load(sink);
+	if (!(__atomic_load_n(&sink->flags, __ATOMIC_RELAXED) & DP_SINK_LOADED))
+		dp_sink_forks_fini(sink); /* the tool unmaps this text */
+	dp_sink_let_forks(sink);
 	__atomic_fetch_or(&sink->flags, DP_SINK_THREAD_OVER, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&sink->state, __ATOMIC_ACQUIRE) == DP_SINK_READY)
 		((sink_fn)(uintptr_t)sink->dwell)(sink); /* never returns */

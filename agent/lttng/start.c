@@ -79,6 +79,7 @@ void dp_lttng_start(struct dp_sink *sink)
 	dp_lttng_anchor();
 	dp_lttng_be_guest();
 	dp_lttng_vector = vector_state();
+	dp_lttng_phdr_init(sink);
 	const char *why = check_guest(sink);
 	if (why)
 		return fail(sink, why, NULL);

@@ -49,8 +49,9 @@ static struct dp_error *check_proc(const struct dp_target *t)
 
 static struct dp_error *check_symbols(struct dp_sink_view *v)
 {
-	static const char *const names[] = {"dlopen",       "dlsym",          "dlerror",         "pthread_create",
-	                                    "pthread_self", "pthread_detach", "__errno_location"};
+	static const char *const names[] = {"dlopen",         "dlsym",          "dlerror",
+	                                    "pthread_create", "pthread_self",   "__errno_location",
+	                                    "pthread_detach", "__cxa_finalize", "__register_atfork"};
 	uint64_t ignored;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		DP_TRY(dp_sink_symbol(v, names[i], &ignored));

@@ -105,6 +105,8 @@ static struct dp_error *find_symbols(struct dp_sink_view *v, struct dp_sink *s)
 	DP_TRY(dp_sink_symbol(v, "dlsym", &s->dlsym));
 	DP_TRY(dp_sink_symbol(v, "dlerror", &s->dlerror));
 	DP_TRY(dp_sink_symbol(v, "pthread_self", &s->pthread_self));
+	DP_TRY(dp_sink_symbol(v, "__register_atfork", &s->register_atfork));
+	DP_TRY(dp_sink_symbol(v, "__cxa_finalize", &s->finalize));
 	return dp_sink_symbol(v, "pthread_detach", &s->pthread_detach);
 }
 

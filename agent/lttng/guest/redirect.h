@@ -95,6 +95,7 @@ ssize_t dp_lttng_getdelim(char **line, size_t *size, int end, FILE *stream);
 /* ---- redirect_phdr.c: dl_iterate_phdr() without a lock during the callback -------------------------------------- */
 
 struct dl_phdr_info;
+void dp_lttng_phdr_init(struct dp_sink *sink); /* before: fork() does not wait for a copy, only for the load of the sink */
 int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 
 /* ---- redirect_tls.c: thread-local memory in hits ----------------------------------------------------------------- */

@@ -2,10 +2,12 @@
 /*
  * dl_iterate_phdr() holds a lock of ld.so during its callback, and LTTng's callback reads files, at every start of a session. In
  * a fork child made meanwhile the lock stays taken by a thread that does not exist there: ld.so resets its other locks in a
- * child, but not this one, and the child's next dlopen() hangs. So LTTng's callback gets copies, after the lock is released. What
- * it uses of an object is in the copies: base, name and program headers.
+ * child, but not this one, and the child's next dlopen() hangs. So LTTng's callback gets copies, after the lock is released, and
+ * fork() waits while they are made. What it uses of an object is in the copies: base, name and program headers.
  */
 #include "agent/lttng/guest/redirect.h"
+
+#include "agent/sink.h"
 
 #include <link.h>
 #include <stdlib.h>
@@ -51,17 +53,35 @@ static struct dl_phdr_info *next(const struct copies *c, size_t *at)
 	return info;
 }
 
+static struct dp_sink *told;
+
+void dp_lttng_phdr_init(struct dp_sink *sink)
+{
+	__atomic_store_n(&told, sink, __ATOMIC_RELEASE);
+}
+
+static void copy_all(struct copies *c)
+{
+	typedef void (*forks_fn)(struct dp_sink *);
+	struct dp_sink *sink = __atomic_load_n(&told, __ATOMIC_ACQUIRE);
+	if (sink && sink->hold_forks)
+		((forks_fn)(uintptr_t)sink->hold_forks)(sink);
+	dl_iterate_phdr(copy, c);
+	if (sink && sink->let_forks)
+		((forks_fn)(uintptr_t)sink->let_forks)(sink);
+}
+
 int dp_lttng_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
 {
 	struct copies c = {0};
 	int result = 0;
-	dl_iterate_phdr(copy, &c);
+	copy_all(&c);
 	do { /* repeats if the program loaded libraries meanwhile */
 		free(c.room);
 		c = (struct copies){.size = c.used, .room = malloc(c.used)};
 		if (!c.room)
 			return 0;
-		dl_iterate_phdr(copy, &c);
+		copy_all(&c);
 	} while (c.used > c.size);
 	for (size_t i = 0, at = 0; i < c.n && !result; i++)
 		result = callback(next(&c, &at), sizeof(struct dl_phdr_info), data);
