@@ -141,7 +141,7 @@ class Pages(unittest.TestCase):
             with tempfile.TemporaryFile() as printed:
                 shell = subprocess.Popen(["bash", "-ec", text], stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, cwd=directory,
                                          env=env, start_new_session=True)
-                status = cls.ended(shell, 60)
+                status = cls.ended(shell, 300)
                 printed.seek(0)
                 answer = Answer(status, printed.read().decode(errors="replace"), directory)
             answer.clean = not target or not harness.changed_text(target.pid)
@@ -190,7 +190,7 @@ class Cookbook(Pages):
 
     def test_opens(self):
         asked = self.ask("opens", status=1)
-        joined = re.sub(r" <unfinished \.\.\.>\n.*<\.\.\. openat resumed>", "", asked.out)  # on a slow machine
+        joined = re.sub(r" <unfinished \.\.\.>\n(?:.*\n)*?.*<\.\.\. openat resumed>", "", asked.out)  # on a slow machine; other lines may be between
         lines = asked.rows(r'openat\(AT_FDCWD, "([^"]*)", [A-Z_|]+\) = (-?\d+)', joined)
         self.assertEqual(lines[-1], ("/nonexistent", "-1"))
         self.assertGreater(int(dict(lines)["/etc/hostname"]), 2)
@@ -274,11 +274,13 @@ class Cookbook(Pages):
         self.assertGreater(a.hits(), 50)
 
     def test_waits(self):
+        """On a busy machine clients may wait for answers for longer than workers do for requests."""
         a = self.ask("waits")
-        sums = a.rows(r"^ +(\d+) +([\d.]+)s syscall:(\w+):exit$")
-        self.assertEqual({name for _, _, name in sums}, {"clock_nanosleep", "epoll_wait"}, a.out)
-        self.assertRegex(a.out, r"clock_nanosleep:exit\n(?: .*\n)*? +client\+")
-        self.assertRegex(a.out, r"epoll_wait:exit\n(?: .*\n)*? +worker\+")
+        sums = a.rows(r"^ +\d+ +[\d.]+[mun]?s syscall:(\w+):exit$")
+        self.assertEqual(len(sums), 3, a.out)
+        self.assertLessEqual({"clock_nanosleep", "epoll_wait"}, set(sums), a.out)
+        self.assertRegex(a.out, r"clock_nanosleep:exit\n(?: +[a-z_].*\n)*? +client\+")
+        self.assertRegex(a.out, r"epoll_wait:exit\n(?: +[a-z_].*\n)*? +worker\+")
 
     def test_flame(self):
         a = self.ask("flame")
@@ -372,8 +374,8 @@ class Cookbook(Pages):
         self.assertTrue(found and all("serve" in stack for stack, n in found), found)
 
     def test_go(self):
-        """Where a goroutine is preempted or its stack grows, Go's prologue begins again: a second hit."""
-        self.assertIn(self.ask("go").rows(r"^ +(\d+) main\.main$"), (["1"], ["2"]))
+        """Where a goroutine is preempted or its stack grows, Go's prologue begins again, with another hit: on a busy machine for both reasons."""
+        self.assertIn(self.ask("go").rows(r"^ +(\d+) main\.main$"), (["1"], ["2"], ["3"]))
 
     # -- later
 
