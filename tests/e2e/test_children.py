@@ -73,7 +73,7 @@ class Runs(Brood):
             self.assert_result_ok(t)
 
     def test_other_ends_of_a_run(self):
-        for options in (("-n", 2000), ("-d", 2)):
+        for options in (("-n", 2000), ("-d", 10)):
             t, p, young = self.run_and_grow("work", 4, *options)
             r = self.finish(p, None)
             self.assert_ok(r)
@@ -111,7 +111,8 @@ class Runs(Brood):
     def test_second_interrupt_says_how_to_clean_the_rest(self):
         t, p, young = self.run_and_grow("idle", 200)
         p.send_signal(signal.SIGINT)
-        wait_until(lambda: len(holders(t.pid)) < 200, what="the first children to be cleaned")
+        # one look at one of them, the first to be cleaned: dynprobe cleans on meanwhile
+        wait_until(lambda: not any(m.is_ours for m in maps(min(young))), what="the first child to be cleaned")
         r = self.finish(p)
         left = r.summary["children_left"]
         self.assertGreater(len(left), 0, str(r))
