@@ -381,9 +381,9 @@ class Durations(unittest.TestCase):
         hits = {r["probe"]: r["hits"] for r in rows}
         self.assertEqual(hits, {f"{name}_return": truth[name][0] for name in ("rec", "tailed", "maybe")})
         self.assertEqual(summary["lost"]["total"], 0)
-        # Calls that longjmp() left began 0.3 s before the next call at the same address returned.
+        # Calls that longjmp() left began 0.3 s before the next call at the same address returned. On a busy machine that one may take as long.
         maybe = [r for r in rows if r["probe"] == "maybe_return"][0]
-        self.assertLess(max(b["from"] for b in maybe["buckets"]), 200e6)
+        self.assertLessEqual(sum(b["hits"] for b in maybe["buckets"] if b["from"] >= 200e6), truth["slow"][0])
 
     def test_exceptions_longjmp_ended_threads_and_fibers(self):
         names = ("thrown", "caught", "jumped", "ended", "fibered", "deep")
@@ -413,8 +413,8 @@ class Durations(unittest.TestCase):
         self.assertGreater(values[50], values[0])
 
     def test_slower_than(self):
-        done = run("--return", "maybe", "--count", "--slower-than", "200ms", "-f", "json", "--", *tally("calls", 100))
-        self.assertEqual([o["hits"] for o in harness.objects(done.stderr) if o["type"] == "answer"], [0])
+        rows, _, truth, _ = ask("--return", "maybe", "--count", "--slower-than", "200ms", program=tally("calls", 100))
+        self.assertLessEqual(only(rows)["hits"], truth["slow"][0])
 
     def test_entry_has_no_duration(self):
         done = run("--function", "foo", "--slower-than", "1ms", "-n", 1, "--", *tally("calls", 1), ok=(harness.OWN_FAILURE,))
