@@ -133,7 +133,7 @@ class Roots(Containers):
 
     def test_snapshot_on_a_hit(self):
         t = self.container("spin", 0, 500, **DOCKER)
-        r = self.attach(t, "--function", "foo", "--snapshot", "-n", 3, cwd=self.dir)
+        r = self.attach(t, "--function", "foo", "--snapshot", "--max-pause", "30000", "-n", 3, cwd=self.dir)
         self.assert_ok(r)
         self.assertGreaterEqual(sum(e["fields"]["snapshot_id"] != "0x0" for e in r.events), 1, r)
         self.assert_goes_on(t)

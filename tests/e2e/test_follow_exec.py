@@ -131,7 +131,7 @@ os.wait()
         self.assertEqual(r.out.count("RESULT OK"), 1)
 
     def test_summary_is_json_when_a_process_comes_again_after_another(self):
-        r = self.dynprobe("--follow", "-d", 1, "--function", "libc.so.6!clock_nanosleep", "--", "sh", "-c", "sleep 3 & sleep 0.1; exec sleep 3")
+        r = self.dynprobe("--follow", "-n", 3, "--function", "libc.so.6!clock_nanosleep", "--", "sh", "-c", "sleep 3 & sleep 0.1; exec sleep 3")
         self.assert_ok(r)
         pids = [x["pid"] for x in r.summary["processes"]]
         self.assertEqual(pids.count(pids[0]), 2, "this test is of a process that has two rows")

@@ -130,13 +130,12 @@ class Block(harness.Case):
                 self.assert_result_ok(t)
 
     def test_handlers_that_fork_in_a_wait_leave_sound_processes(self):
-        t = self.target("handler_forks", 4000)
+        t = self.target("handler_forks", 600000)
         r = self.interrupt_waits(t)
         self.assert_ok(r)
         self.assertGreater(r.summary["lost"]["forked"], 0)
         self.assertEqual(r.summary["lost"]["damaged"], 0)
-        self.assertEqual(t.process.wait(300), 0, t.output() + t.errors())
-        self.assertIn("RESULT OK", t.output())
+        self.assert_result_ok(t)
 
     def test_DP_SECCOMP_under_a_filter_neither_is_possible(self):
         t = self.target("caged", ready="CAGED")
@@ -172,14 +171,17 @@ class Overwrite(harness.Case):
         self.assertLess(len(r.events), 2000)
 
     def test_the_newest_events_up_to_the_removal_are_kept_while_the_program_goes_on(self):
-        for sig, options in ((signal.SIGINT, []), (None, ["-d", "300ms"])):
+        words = ("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite")
+        for sig in (signal.SIGINT, None):
             with self.subTest(sig):
                 t = self.target("spin")
-                p = self.start_attached(t, "--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", *options)
                 if sig:
+                    p = self.start_attached(t, *words)
                     self.let_run(t)
                     self.assertEqual(self.said(p).count('"event"'), 0, "nothing is read before the end")
-                r = self.finish(p, sig)
+                    r = self.finish(p, sig)
+                else:
+                    r = self.attach(t, *words, "-d", "300ms")
                 first = harness.number(r.events[0]["fields"]["edi"])
                 self.assertGreater(first, 0)
                 seen = [harness.number(e["fields"]["edi"]) for e in r.events]
