@@ -133,5 +133,9 @@ struct dp_error *dp_check_permission(const struct dp_process *p)
 		return NULL;
 	if (errno == EACCES || errno == EPERM)
 		return refuse(p);
+	const int sys = errno;
+	if (sys == ESRCH && dp_process_has_no_memory(p))
+		return dp_error(DP_TAG_ZOMBIE, "process %d (%s) has just ended", p->pid, p->comm);
+	errno = sys;
 	return dp_error_sys(DP_TAG_NO_PROCESS, "cannot open the memory of process %d", p->pid);
 }

@@ -2,6 +2,7 @@
 /* Refusals before anything changes; each test is named after the tag that it expects. */
 #include "helper_tracee.h"
 
+#include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
 
 #include <criterion/criterion.h>
@@ -75,6 +76,18 @@ Test(checks, refuse_DP_ZOMBIE)
 	waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT);
 	tr_tag(check(pid, false), DP_TAG_ZOMBIE);
 	waitpid(pid, NULL, 0);
+}
+
+/* Its memory cannot be opened, and the parent has not reaped it: it still has a pid that answers. */
+Test(checks, refuse_DP_ZOMBIE_process_that_ends_between_two_checks)
+{
+	const pid_t pid = tr_spawn(tr_idle);
+	const struct dp_process p = tr_process(pid);
+	tr_ok(dp_check_permission(&p));
+	kill(pid, SIGKILL);
+	cr_assert(tr_await(pid, 'Z', -1));
+	tr_tag(dp_check_permission(&p), DP_TAG_ZOMBIE);
+	tr_kill(pid);
 }
 
 Test(checks, refuse_DP_KERNEL_THREAD)
