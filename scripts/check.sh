@@ -31,9 +31,10 @@ step "source: rooms, licence lines, shell scripts"
 sh scripts/check-source.sh
 
 step "clang, gcc -O0, gcc -O3: the tool, its agent and library compile without a warning"
-# clang's warnings are the same without optimization
+# clang's warnings are the same without optimization, and nobody debugs these
 sh scripts/build-quietly.sh clang -DBUILD_TESTING=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=
-for preset in debug o3; do sh scripts/build-quietly.sh "$preset" -DBUILD_TESTING=OFF; done
+sh scripts/build-quietly.sh debug -DBUILD_TESTING=OFF -DCMAKE_C_FLAGS_DEBUG=
+sh scripts/build-quietly.sh o3 -DBUILD_TESTING=OFF
 
 jobs=$(sh scripts/test-jobs.sh)
 

@@ -18,8 +18,8 @@ import harness
 from harness import Case, State, wait_until
 
 ANSWER = 1.0  # seconds, on an idle machine
-MOMENTS = 24 if not harness.FULL else 120
-ENOUGH = 90 if not harness.FULL else 3600  # seconds: where placing 20,000 probes takes long, fewer moments are tried
+MOMENTS = 12 if not harness.FULL else 120
+ENOUGH = 45 if not harness.FULL else 3600  # seconds: where placing 20,000 probes takes long, fewer moments are tried
 HEARD = ("DP-INTERRUPTED", "dynprobe: interrupted: removing the probes placed so far", "dynprobe: removing ")
 
 
@@ -143,7 +143,7 @@ class Phases(Case):
         """As soon as one of our mappings exists."""
         t, before = self.thousands()
         _, removal = self.reference(t)
-        for _ in range(5):
+        for _ in range(5 if harness.FULL else 2):
             with Crowding() as crowding:
                 tool = self.tool(t)
                 wait_until(lambda: any(m.is_ours for m in harness.maps(t.pid)), what="the first mapping")

@@ -19,7 +19,7 @@ from binutils import exported
 from harness import free_port, needs, wait_until
 from redis_server import RedisServer
 
-TIMES = 30 if harness.FULL else 5  # how often probes come and go during a load
+TIMES = 30 if harness.FULL else 3  # how often probes come and go during a load
 PYTHON = "/usr/bin/python3"
 CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2")  # the newest events of a load
 

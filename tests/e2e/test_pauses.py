@@ -12,7 +12,7 @@ import time
 import harness
 from harness import Case
 
-ROUNDS = 8 if not harness.FULL else 60
+ROUNDS = 4 if not harness.FULL else 60
 QUIET = 1.0  # seconds, before and after
 SLACK_NS = 1_000_000
 SPINNER = [sys.executable, "-c", "while True: pass"]

@@ -12,7 +12,7 @@ import harness
 HERE = os.path.dirname(os.path.abspath(__file__))
 TORTURE = os.environ.get("TORTURE") or os.path.join(os.path.dirname(harness.TARGETS), "torture", "torture")
 DRIVER = os.path.join(os.path.dirname(HERE), "torture", "run.py")
-SECONDS = float(os.environ.get("TORTURE_SECONDS", "30" if harness.FULL else "5"))
+SECONDS = float(os.environ.get("TORTURE_SECONDS", "30" if harness.FULL else "3"))
 
 
 class Torture(harness.Case):
