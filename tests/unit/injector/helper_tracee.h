@@ -28,6 +28,7 @@ bool tr_await_value(volatile long *at, long least);
 void tr_sleep_us(long us);
 struct dp_process tr_process(pid_t pid);
 #define TR_LIMIT UINT64_C(20000000000) /* long: tests run on busy machines */
+#define TR_BRIEF UINT64_C(1000000000)  /* where nobody can be borrowed: each thread must still get a processor in time */
 /* Borrows a thread for one call; fails the test if that is impossible. */
 struct dp_borrow *tr_lend(const struct dp_process *p);
 int64_t tr_plain(struct dp_borrow *b, long nr);

@@ -230,7 +230,7 @@ Test(tool_death, thread_still_in_a_dead_tools_code_is_not_borrowed_again)
 	tr_ok(dp_freeze_all(&p, TR_LIMIT, &f));
 	tr_tag(dp_borrow_begin(&p, &f, TR_LIMIT, false, &b), DP_TAG_NO_THREAD);
 	dp_thaw_all(&f);
-	tr_tag(dp_borrow_begin(&p, NULL, 20000000, false, &b), DP_TAG_NO_THREAD);
+	tr_tag(dp_borrow_begin(&p, NULL, TR_BRIEF, false, &b), DP_TAG_NO_THREAD);
 	kill(pid, SIGCONT);
 	long before = tr->calls;
 	cr_assert(tr_await_value(&tr->calls, before + 2), "the target hangs: state %c", tr_state(pid));

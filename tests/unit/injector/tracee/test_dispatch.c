@@ -160,7 +160,7 @@ static struct dp_error *borrow_frozen(const struct dp_process *p, pid_t *by)
 static struct dp_error *borrow_running(const struct dp_process *p, pid_t *by)
 {
 	struct dp_borrow *b;
-	DP_TRY(dp_borrow_begin(p, NULL, UINT64_C(20000000), false, &b));
+	DP_TRY(dp_borrow_begin(p, NULL, TR_BRIEF, false, &b));
 	*by = dp_borrow_tid(b);
 	int64_t got = 0;
 	struct dp_error *err = dp_remote_syscall(b, SYS_getpid, (const uint64_t[6]){0}, &got);
