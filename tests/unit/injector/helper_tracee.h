@@ -37,6 +37,9 @@ int64_t tr_remote(struct dp_borrow *b, long nr, uint64_t a0, uint64_t a1, uint64
 extern struct dp_call_site tr_call_site;
 void tr_map_call(void);
 char tr_state(pid_t pid);
+/* In a tool that is traced, and so may be too late on a busy machine: tr_ok() of such an error ends it with TR_GAVE_UP. */
+extern bool tr_may_give_up;
+#define TR_GAVE_UP 4
 /* Asserts that err is NULL and prints it if not. */
 void tr_ok_(struct dp_error *err, int line);
 #define tr_ok(err) tr_ok_((err), __LINE__)

@@ -254,7 +254,7 @@ static void come_too_late(void (*target)(void), int sig)
 		kill(tool, SIGCONT);
 	}
 	const long rounds = tr->value[1], before = tr->calls;
-	cr_assert_eq(tr->value[0], 12, "the tool was late only %ld times", tr->value[0]);
+	cr_assert_geq(tr->value[0], 12, "the tool was late only %ld times", tr->value[0]);
 	cr_assert(tr_await_value(&tr->value[1], rounds + 10), "the tool continues");
 	cr_assert_eq(waitpid(tool, NULL, WNOHANG), 0, "the tool ended");
 	kill(tool, SIGKILL);
