@@ -9,9 +9,11 @@
 #include <criterion/criterion.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LONG_NS UINT64_C(600000000000)
@@ -193,26 +195,30 @@ static void *leave(void *arg)
 {
 	(void)arg;
 	while (leaves) {
-		if (DP_LOAD(&park.state) == DP_PARK_FREE)
+		if (DP_LOAD(&park.state) == DP_PARK_FREE) {
+			sched_yield(); /* both threads may have one processor */
 			continue;
+		}
 		uint32_t parked = DP_PARK_PARKED; /* as in dp_park_leave() */
 		DP_STORE(&park.served, 0);
 		__atomic_compare_exchange_n(&park.state, &parked, DP_PARK_REFUSED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 		syscall(SYS_futex, &park.state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 		while (leaves && !DP_LOAD(&park.served))
-			;
+			sched_yield();
 	}
 	return NULL;
 }
 
-/* The tool leaves between the thread's read of `served` and its wait, at a varying moment. */
-Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin, .timeout = 20)
+/* The tool leaves between the thread's read of `served` and its wait, at a varying moment. Fewer times on a busy processor. */
+Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin, .timeout = 120)
 {
 	pthread_t tool;
+	const time_t end = time(NULL) + 10;
+	uint64_t times = 0;
 
 	leaves = true;
 	cr_assert_eq(pthread_create(&tool, NULL, leave, NULL), 0);
-	for (int i = 0; i < 20000; i++) {
+	for (; times < 20000 && time(NULL) < end; times++) {
 		park.left = 100;
 		park.next_tsc = 0; /* no interval between waits */
 		DP_STORE(&park.served, 1);
@@ -221,7 +227,8 @@ Test(park, a_tool_that_leaves_at_any_moment_leaves_nobody_waiting, .init = begin
 	leaves = false;
 	pthread_join(tool, NULL);
 	cr_expect_eq(park.late, 0);
-	cr_expect_eq(park.missed, 20000);
+	cr_expect_gt(times, 0);
+	cr_expect_eq(park.missed, times);
 }
 
 /* The tool may look again while the others run: the thread stays until the tool lets it go. */

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 static const struct pr_ask foo = {PR_FOO, false}, bar = {PR_BAR, false}, baz = {PR_BAZ, false}, own_bar = {PR_BAR, true};
 
@@ -237,8 +238,10 @@ static void stale(void)
 {
 	int (*volatile function)(int) = pr_bar;
 	tr->ready = 1;
-	while (!tr->value[0])
+	while (!tr->value[0]) {
 		function(3);
+		tr->calls++;
+	}
 	rest_on_old_words();
 }
 
@@ -248,9 +251,9 @@ Test(supersede, words_of_calls_long_since_over_do_not_keep_it)
 	struct dp_remove_report report;
 	struct dp_target *t = pr_open(pid, PR_GATES);
 	pr_placed(t, (const struct pr_ask[]){foo, own_bar}, 2);
-	tr_sleep_us(20000);
+	cr_assert(tr_await_value(&tr->calls, tr->calls + 1000));
 	tr->value[0] = 1;
-	cr_assert(tr_await(pid, 'S', -1) && tr_await_value(&tr->value[1], 1));
+	cr_assert(tr_await_value(&tr->value[1], 1) && tr_await(pid, 'S', SYS_pause));
 	static uint64_t words[2048];
 	bool stale_word = false;
 	dp_mem_read(&t->process, dp_addr_of((uint64_t)tr->value[1]), words, sizeof(words));

@@ -255,8 +255,9 @@ static bool clear_asleep(struct dp_target *t, const struct dp_installation *in, 
 /* The return address counts too, not only the pc. */
 Test(asleep, in_a_handler_that_will_return_to_our_code)
 {
-	static const uint8_t loop[] = {0x83, 0x3d, 0xf9, 0x0f, 0x00, 0x00, 0x00, /* cmpl $0, 4096(start) */
-	                               0x74, 0xf7,                               /* je to itself */
+	static const uint8_t loop[] = {0xc6, 0x05, 0xfa, 0x0f, 0x00, 0x00, 0x01, /* movb $1, 4097(start) */
+	                               0x80, 0x3d, 0xf2, 0x0f, 0x00, 0x00, 0x00, /* cmpb $0, 4096(start) */
+	                               0x74, 0xf0,                               /* je start */
 	                               0xc3};
 	code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	memcpy(code, loop, sizeof(loop));
@@ -264,7 +265,7 @@ Test(asleep, in_a_handler_that_will_return_to_our_code)
 	const struct dp_installation in = {.region = &region, .nregions = 1};
 	const pid_t pid = tr_spawn(handler_above_code);
 	struct dp_target *t = target_of(pid);
-	tr_sleep_us(1000); /* by then it is in the loop */
+	cr_assert(until(((volatile uint8_t *)code)[4097]), "it is not in the loop");
 	kill(pid, SIGUSR1);
 	cr_assert(tr_await_value(&tr->handled, 1));
 	cr_assert(tr_await(pid, 'S', SYS_clock_nanosleep));

@@ -214,7 +214,7 @@ Test(call, function_that_does_not_return_in_time_is_left_to_finish)
 	pid_t tid;
 	const pid_t pid = tr_spawn(spinner);
 	const struct dp_process p = tr_process(pid);
-	tr_tag(try_call(&p, sleepy, 400000, 1, 50000000, &result), DP_TAG_SINK);
+	tr_tag(try_call(&p, sleepy, 4000000, 1, 50000000, &result), DP_TAG_SINK);
 	cr_assert_not(dp_call_over(&p, &tr_call_site, &tid));
 	cr_assert_eq(tid, pid);
 	/* A second call would overwrite the frame by which the thread returns. */
