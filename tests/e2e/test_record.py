@@ -73,7 +73,7 @@ class Record(Case):
                 env = harness.environment(HOME="/nonexistent")
                 env.pop("LTTNG_HOME", None)
                 env[variable] = home
-                p = harness.tool("--pid", t.pid, "--function", "foo", "-d", "300ms", env=env, status=0)
+                p = harness.tool("--pid", t.pid, "--function", "foo", "-d", "2s", env=env, status=0)
                 directory = re.search(re.escape(home) + r"/lttng-traces/dynprobe-spin-\d{8}-\d{6}\S*", p.stderr.splitlines()[0])
                 self.assertIsNotNone(directory, p.stderr)
                 self.assertGreaterEqual(len(harness.babeltrace(directory[0])), 5)
@@ -96,15 +96,16 @@ class Record(Case):
         t = self.target("spin", 0, 300)
         home, trace = self.path("home"), self.path("trace")
         os.mkdir(home)
-        probe = ("--pid", t.pid, "--function", "foo", "-d", "200ms")
+        probe = ("--pid", t.pid, "--function", "foo")
+        until = lambda more, duration: more if "-n" in more else [*more, "-d", duration]
         for more in (["-n", 5], ["-o", self.path("o")], ["-f", "json", "-o", "-"], ["--count"], ["--no-record"]):
-            harness.tool(*probe, *more, env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
+            harness.tool(*probe, *until(more, "200ms"), env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
             self.assertEqual(os.listdir(home), [], more)
         for i, more in enumerate((["-n", 5], ["-o", self.path("o")])):
-            harness.tool(*probe, *more, "--record", f"{trace}{i}", status=0)
+            harness.tool(*probe, *until(more, "2s"), "--record", f"{trace}{i}", status=0)
             self.assertGreaterEqual(len(harness.babeltrace(f"{trace}{i}")), 5)
         for more in ([], ["-f", "json"], ["-q", "-n", 5], ["-n", 5, "-f", "ctf"], ["-n", 5, "--record-size", "1M"]):
-            harness.tool(*probe, *more, env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
+            harness.tool(*probe, *until(more, "2s"), env=harness.environment(HOME=home, LTTNG_HOME=home), status=0)
             self.assertEqual(len(traces := os.listdir(os.path.join(home, "lttng-traces"))), 1, more)
             self.assertGreaterEqual(len(harness.babeltrace(os.path.join(home, "lttng-traces", traces[0]))), 5)
             shutil.rmtree(os.path.join(home, "lttng-traces"))

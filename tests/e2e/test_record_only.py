@@ -106,7 +106,7 @@ class RecordOnly(Case):
 
     def test_killed_at_full_speed_leaves_whole_packets(self):
         for i in range(20 if FULL else 3):
-            t = self.target("tally", "loop", ready=None)
+            t = self.target("tally", "loop")
             trace = self.path(f"killed-{i}")
             p = self.start_attached(t, "-q", "--function", "foo", "-t", "reg:rdi", record=trace)
             wait_until(lambda: sum(map(os.path.getsize, streams(trace))) > 1000000, what="a trace")  # noqa: B023

@@ -212,8 +212,8 @@ class Refusals(Case):
     def test_DP_STRIPPED_for_a_name_that_the_program_has_lost(self):
         """The reason and the way to symbols, not the advice for libraries that are loaded later."""
         program = harness.compiled(self.path("bare"), "gcc", "-s", text="#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
-        bare = self.spawn(program)
-        harness.wait_until(lambda: os.readlink(f"/proc/{bare.pid}/exe") == program, what="the program")
+        bare = self.target(program, ready=None)
+        wait_until(lambda: bare.blocked_in(34), what="pause()")
         for probe in (("--function", "exec_simple_query"), ("--return", "exec_simple_query"), ("--function", "bare!exec_simple_query")):
             r = self.dynprobe("--pid", bare.pid, *probe)
             self.assert_refused(r, "DP-STRIPPED", "bare (build-id", "is stripped", "DEBUGINFOD_URLS")

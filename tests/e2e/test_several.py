@@ -200,18 +200,17 @@ class Several(Case):
         self.assertEqual((shot["pid"], shot["inner_pid"]), (pid, 1))
         self.assertRegex(tool("show", "-q", self.path("x.dps"), status=0).stdout, rf"(?m)^spin \(pid {pid}, inner 1\)")
 
-    def hits(self, targets, most, *words):
-        """A run with --snapshot in them, until so many snapshots were taken."""
-        r = self.dynprobe("--pid", self.pids(*targets), "--function", "foo", "-t", "reg:rdi", "--snapshot", "--max-snapshots", most, "--snapshot-interval", "1ms",
-                          "--max-pause", 30000, *words, cwd=self.dir)
-        return r
-
     @needs("strace")
     def test_run_takes_its_number_of_snapshots_from_all_its_processes(self):
         a, traced, dead, b = self.spins()
         self.strace(traced)
         self.killed(dead)
-        r = self.hits([a, traced, dead, b], 5, "-d", 3)
+        p = self.start("--pid", self.pids(a, traced, dead, b), "--function", "foo", "-t", "reg:rdi", "--snapshot", "--max-snapshots", 5, "--snapshot-interval", "1ms",
+                       "--max-pause", 30000, cwd=self.dir)
+        said = lambda pattern: set(re.findall(pattern, self.said(p)))
+        wait_until(lambda: p.poll() is not None or len(said(r"snapshot (\S+): 1 thread of")) >= 5, what="5 snapshots")
+        wait_until(lambda: p.poll() is not None or {str(t.pid) for t in (a, b)} <= said(r'(?m)^{"type":"event".*?"pid":(\d+)'), what="events of both")
+        r = self.finish(p)
         self.assert_ok(r, status=EXIT_PARTIAL)
         self.assertEqual({p["pid"]: p["tag"] for p in r.summary["probes"] if p.get("tag")}, {traced.pid: "DP-TRACED", dead.pid: "DP-NO-PROCESS"})
         self.assertEqual(len(self.dps()), 5, str(r))

@@ -95,7 +95,7 @@ class Program(SinkCase):
     def test_job_stopped_is_refused_and_unharmed(self):
         target = self.target("libcstorm", 1, 0, 1, 0)
         os.kill(target.pid, signal.SIGSTOP)
-        wait_until(lambda: harness.status(target.pid, "State").startswith("T"), 10, "the target to stop")
+        wait_until(lambda: harness.status(target.pid, "State").startswith("T"), what="the target to stop")
         self.assertIn("is stopped", self.refused(target.pid))
         os.kill(target.pid, signal.SIGCONT)
         self.assertTrue(self.load(target.pid)["fresh"])
@@ -119,7 +119,7 @@ class Program(SinkCase):
         self.load(target.pid)
         self.good_end(target)
         target = self.target("vforker", 3600000)
-        wait_until(lambda: harness.status(target.pid, "State").startswith("D"), 20, "the vfork")
+        wait_until(lambda: harness.status(target.pid, "State").startswith("D"), what="the vfork")
         run = self.drive(target.pid)
         self.assertEqual(run.returncode, 1, run.stdout)
         self.assertIn("[DP-VFORK]", run.stderr)
@@ -154,7 +154,7 @@ class RealPrograms(SinkCase):
 
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as p:
             self.addCleanup(p.kill)
-            wait_until(idle, 20, "the program to be idle")
+            wait_until(idle, what="the program to be idle")
             said = self.load(p.pid)
             self.assertGreaterEqual(said["primed"], least)
             self.assertIsNone(p.poll())

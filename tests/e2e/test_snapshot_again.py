@@ -27,7 +27,7 @@ class Again(Case):
         t = self.target("crowd", 4, 5, 0)
         tids = {int(tid) for tid in re.findall(r"THREAD \d+ (\d+)", t.output())}
         p = self.series(t.pid, "--iterations", 3, "--interval", "50ms", "--global", "crowd")
-        paths = p.communicate(timeout=100)[0].split()
+        paths = p.communicate(timeout=300)[0].split()
         self.assertEqual((p.returncode, len(paths)), (0, 3))
         ticks = []
         for path in paths:
@@ -43,7 +43,7 @@ class Again(Case):
     def test_a_module_that_came_between_two_snapshots_is_in_the_second(self):
         t = self.spawn("python3", "-c", GROWS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.assertEqual(t.stdout.readline(), "READY\n")
-        p = self.series(t.pid, "--iterations", 1000, "--interval", "1ms")
+        p = self.series(t.pid, "--iterations", 1000000, "--interval", "1ms")
         first = p.stdout.readline().strip()
         t.stdin.write("\n")
         t.stdin.flush()

@@ -137,7 +137,7 @@ class Hits(harness.Case):
             self.assertTrue(lines and all(lines), [(f.get("symbol"), f.get("file"), f.get("line")) for thread in shot["threads"] for f in thread["frames"]])
 
     def test_an_event_whose_snapshot_could_not_be_written_makes_it_a_failure_in_part(self):
-        t = self.target("threads", 2)
+        t = self.target("threads", 1)  # the event of another thread would be without a snapshot
         os.mkdir(self.path("full"))
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", self.path("full")], check=True)
         self.addCleanup(subprocess.run, ["umount", self.path("full")])

@@ -131,7 +131,8 @@ os._exit(3)
         self.addCleanup(os.close, w)
         child = self.spawn(sys.executable, "-c", "import os, sys\nwhile os.read(0, 100) != b'end': pass\nsys.stdin.close(); input", stdin=r)
         os.close(r)
-        harness.wait_until(lambda: text_of(f"/proc/{child.pid}/syscall").startswith("0 0x0 "), what="read()")
+        blocked = lambda: text_of(f"/proc/{child.pid}/syscall").startswith("0 0x0 ")
+        harness.wait_until(blocked, what="read()")
         out = self.path("lines")
         p = self.start("-o", out, "--pid", child.pid, "--syscall", "read", json_events=False)
         self.await_armed(p, child.pid)
@@ -139,10 +140,14 @@ os._exit(3)
 
         def begun():
             """The probes may come while the first ones are read."""
-            os.write(w, b"first\n")
-            return [t for t in said() if '"first\\n' in t]
+            found = [t for t in said() if '"first\\n' in t]
+            if not found and blocked():
+                os.write(w, b"first\n")
+            return found
 
         harness.wait_until(begun, what="a line about a read")
+        os.write(w, b"mark\n")  # behind its line, none is of an earlier read
+        harness.wait_until(lambda: any('mark\\n"' in t for t in said()), what="a line about the last read")
         harness.wait_until(lambda: said()[-1] == "read(0, <unfinished ...>", what="a line about the blocked call")
         os.write(w, b"second\n")
         harness.wait_until(lambda: '<... read resumed>"second\\n", 100) = 7' in said(), what="its end")

@@ -160,14 +160,14 @@ class Texts(WithProgram):
                 self.assertEqual(self.by_key("--by", "str(s)", *args)[0], truth(lambda i: plain(TEXTS[i % 15])))
 
     def test_by_loads_while_the_fault_handler_is_there(self):
-        t = self.spawn(self.program, "one", 0, "on")
+        t = self.target(self.program, "one", 0, "on")
         caught = lambda: int(process.status(t.pid, "SigCgt"), 16) >> 10 & 1  # SIGSEGV, the agent's alone
         self.assertEqual(caught(), 0)
         p = self.start("--pid", t.pid, "--function", "take", "--count", "--by", "str(s)", "--interval", "50ms")
         harness.wait_until(lambda: p.poll() is not None or "<unreadable>" in self.said(p), what="a bad pointer")
         self.assertEqual(caught(), 1)
         self.assert_ok(self.finish(p))
-        self.assertEqual((caught(), t.poll()), (0, None))
+        self.assertEqual((caught(), t.alive()), (0, True))
 
     def test_in_a_trap(self):
         rows, summary = self.rows("--count", "--by", "str(s)", "--tactic", "trap")
@@ -274,7 +274,7 @@ class Combined(WithProgram):
         self.assertEqual(summary["lost"]["total"], summary["lost"]["crowded"])
 
     def test_attached_with_intervals_and_metrics(self):
-        t = self.spawn(self.program, "one", 0, "on")
+        t = self.target(self.program, "one", 0, "on")
         metrics = self.path("m.prom")
         for args in (("-f", "json", "--interval", "100ms", "--top", "2", "-d", "1s"), ("-f", "openmetrics", "-o", metrics, "-d", "300ms")):
             shown = harness.tool("--pid", t.pid, "--function", "take", "--count", "--by", "str(s),str(r->name)", *args, status=0).stdout
@@ -282,7 +282,7 @@ class Combined(WithProgram):
             text = f.read()
         self.assertRegex(text, r'key_str_s_="alpha",key_str_r__name_="GET"')
         self.assertRegex(text, r'"beta\\\\n\\\\x1b\[31m\\"x\\"')
-        self.assertIsNone(t.poll())
+        self.assertTrue(t.alive())
 
 
 class Refused(WithProgram):

@@ -35,7 +35,7 @@ class Trap(Case):
         """Masks and actions as it set them, its own int3s and SIGTRAPs, temporary signal masks, threads, forks: with probes at every instruction."""
         t = self.target("trapped", 300)
         for offset in offsets(t.path, "trapped_work"):
-            r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "1")
+            r = self.attach_traps(t, "--probe", f"trapped_work+{offset}", "-t", "reg:rdi", "-d", "3")
             if "temporary mask" in r.err or "signal handler" in r.err:  # it is in such a state most of the time
                 self.assert_refused(r, "DP-TRAP-UNSAFE")
             else:
@@ -162,15 +162,15 @@ class Trap(Case):
     @needs("python3")
     def test_python_with_threads_children_and_signals(self):
         script = """
-import hashlib, signal, subprocess, sys, threading, time
-hits = []
+import hashlib, signal, subprocess, threading
+hits, ended = [], []
 signal.signal(signal.SIGTRAP, lambda *a: hits.append(1))
+signal.signal(signal.SIGTERM, lambda *a: ended.append(1))
 print("READY", flush=True)
-end = time.time() + float(sys.argv[1])
 ok = True
 def work():
     ok = hashlib.sha256(b"x" * 1000).hexdigest()
-while time.time() < end:
+while not ended:
     ts = [threading.Thread(target=work) for _ in range(4)]
     [t.start() for t in ts]; [t.join() for t in ts]
     ok &= subprocess.run(["true"]).returncode == 0
@@ -181,10 +181,10 @@ while time.time() < end:
     ok &= signal.SIGTRAP not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 print("RESULT", "OK" if ok else "BAD")
 """
-        t = self.target(shutil.which("python3"), "-c", script, "8")
+        t = self.target(shutil.which("python3"), "-c", script)
         self.traps_in(t.pid, ["malloc", "free", "pthread_sigmask", "pthread_create"])
-        self.assertEqual(t.process.wait(300), 0, t.errors())
-        self.assertIn("RESULT OK", t.output())
+        self.let_run(t)
+        self.assert_result_ok(t)
 
     @needs("redis-server")
     @needs("redis-benchmark")
@@ -194,7 +194,7 @@ print("RESULT", "OK" if ok else "BAD")
         load = self.spawn("redis-benchmark", "-s", sock, "-n", 100000000, "-t", "set,get", "-q")
         self.traps_in(t.pid, ["processCommand", "call", "lookupKey", "createStringObject"])
         self.assertIsNone(load.poll())
-        p = subprocess.run(["redis-cli", "-s", sock, "ping"], capture_output=True, text=True, timeout=20)
+        p = subprocess.run(["redis-cli", "-s", sock, "ping"], capture_output=True, text=True, timeout=300)
         self.assertEqual(p.stdout.strip(), "PONG")
         self.assertEqual(t.stop(), 0)
 

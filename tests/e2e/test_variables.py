@@ -281,7 +281,7 @@ class Variables(Case):
 
     def test_a_format_of_a_left_probe_is_said_by_a_later_tool(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
-        p = self.spawn(program, 100000000)
+        p = self.endless(program)
         self.tool("attach", "--sink", "ring", "--pid", p.pid, "--probe", 'work "<%d>", n')
         out = self.tool("record", "--pid", p.pid, "-n", 20, "-f", "json", "-o", "-", "--no-record")
         events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]
@@ -415,7 +415,7 @@ class Variables(Case):
 
     def test_variables_of_a_left_probe_are_recorded_by_a_later_tool(self):
         program = self.build("plain.c", "gcc", "-O2", "-g")
-        p = self.spawn(program, 100000000)
+        p = self.endless(program)
         self.tool("attach", "--sink", "ring", "--pid", p.pid, "--function", "work", "-t", "args", "--when", "n > 0")
         out = self.tool("record", "--pid", p.pid, "-n", 50, "-f", "json", "-o", "-", "--no-record")
         events = [e for e in map(json.loads, filter(None, out.splitlines())) if e["type"] == "event"]
@@ -425,6 +425,12 @@ class Variables(Case):
 
     def tool(self, *args):
         return harness.tool(*args, status=0).stdout
+
+    def endless(self, program):
+        """The program, in its main()."""
+        p = self.spawn(program, 100000000, "ready", stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.stderr.readline(), "READY\n")
+        return p
 
     # ---- refusals ----
 

@@ -161,8 +161,10 @@ class ValuesOfTheEntry(Case):
         self.assertEqual(r.header["probes"][0]["args"], 2)
 
     def test_the_slow_ones_by_name(self):
-        p = harness.tool("--return", "serve", "-t", "r->id", "-t", "duration", "--slower-than", "1ms", "-n", 1, "--", self.server(), status=0)
-        self.assertRegex(p.stderr, r"\] serve\(r->id=3\) <\d")
+        p = harness.tool("--return", "serve", "-t", "r->id", "-t", "duration", "--slower-than", "1ms", "--", self.server(), status=0)
+        shown = re.findall(r"\] serve\(r->id=(\d+)\) <\d", p.stderr)
+        self.assertIn("3", shown, p.stderr)
+        self.assertLess(len(shown), 12, p.stderr)  # another call is slow only if it lost its processor
 
     def test_what_is_there_at_the_return_is_read_there(self):
         _, events = self.events("-t", "seen=*out", "-t", "r", level="-O0")

@@ -110,6 +110,8 @@ int main(int argc, char **argv)
 {
 	const int rounds = argc > 1 ? atoi(argv[1]) : 1000;
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	if (argc > 2)
+		fputs("READY\n", stderr);
 	for (int i = 0; i < rounds; i++) {
 		struct request *r = &ring[i & 1];
 		fill(r, i);
