@@ -49,9 +49,10 @@ class Case(lttng_env.Case):
         return given or [args[i + 1] for i, a in enumerate(args) if a in ("--function", "--probe")]
 
     @contextlib.contextmanager
-    def running(self, t, *args, **kw):
-        """A run in the foreground, from its first patch to Ctrl-C, or to its end if it has -d; yields an object that becomes its Result."""
-        argv = [harness.DYNPROBE, "--pid", str(t.pid), *map(str, args)]
+    def running(self, t, *args, pids=None, **kw):
+        """A run in the foreground, from its first patch to Ctrl-C, or to its end if it has -d; yields an object that becomes its Result.
+        `pids`: all processes, if the program is not the only one."""
+        argv = [harness.DYNPROBE, "--pid", pids or str(t.pid), *map(str, args)]
         others = harness.changed_text(t.pid)  # probes of other runs
         with open(self.path("foreground.err"), "w+b") as err:
             p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, **{**self.user.popen(), **kw})

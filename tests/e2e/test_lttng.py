@@ -327,7 +327,7 @@ class Triggers(lttng_probe.WithDaemon):
     def test_a_trigger_notifies_starts_a_session_and_takes_a_snapshot(self):
         self.session("started", "dynprobe:*", start=False)
         self.session("shot", "dynprobe:*", create=["--snapshot", f"--output={self.path('shot')}"])
-        t = self.spin()
+        t = self.spin(delay=10000)  # the triggers, for later calls, have ten seconds to be there
         self.leave(t, "--function", "foo", "-t", "reg:edi", "-t", f"string:s:{t.site('greeting'):#x}", session=None)
         now = self.next_call(t)
         self.trigger("wake", f'edi == {now + 1000} && s == "hello*"', "--action=start-session", "started", "--action=notify", captures=["edi", "s"])
@@ -335,9 +335,9 @@ class Triggers(lttng_probe.WithDaemon):
         self.trigger("never", f"edi == {now + 1000} && s == \"bye\"", "--action=stop-session", "shot", "--action=notify")
         notified, notified_wrongly = self.listen("wake"), self.listen("never")
         self.assertFalse(self.sessions()["started"])
-        wait_until(lambda: self.sessions()["started"], 30, "the trigger to start the session")
-        wait_until(lambda: os.path.isdir(self.path("shot")) and os.listdir(self.path("shot")), 30, "the trigger to take a snapshot")
-        wait_until(notified, 30, "the trigger's notification")
+        wait_until(lambda: self.sessions()["started"], what="the trigger to start the session")
+        wait_until(lambda: os.path.isdir(self.path("shot")) and os.listdir(self.path("shot")), what="the trigger to take a snapshot")
+        wait_until(notified, what="the trigger's notification")
         self.let_run()
         self.assertEqual((notified(), notified_wrongly()), (0, 0))
         self.assertTrue(self.sessions()["shot"])
@@ -408,9 +408,11 @@ class Refused(lttng_probe.WithDaemon):
     def test_process_that_cannot_have_the_sink_costs_the_others_nothing(self):
         self.session("s")
         caged, t = self.program("caged", ready="CAGED"), self.spin()
-        p = self.run_tool("--pid", f"{caged.pid},{t.pid}", "--allow-seccomp", "--function", "foo", "--session", "s", "-d", 1)
-        self.assertEqual(p.returncode, 121, p.stderr)
-        self.assertRegex(p.stderr, rf"process {caged.pid} is left out: .*\[DP-SINK\]")
+        with self.running(t, "--allow-seccomp", "--function", "foo", "--session", "s", pids=f"{caged.pid},{t.pid}") as r:
+            self.wait_listed(t.pid, "dynprobe:foo")
+            self.let_run(t)
+        self.assert_ok(r, 121)
+        self.assertRegex(r.err, rf"process {caged.pid} is left out: .*\[DP-SINK\]")
         self.assertTrue(self.events())
 
     def test_a_run_that_fails_leaves_the_users_sessions_as_they_were(self):

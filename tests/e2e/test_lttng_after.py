@@ -20,8 +20,12 @@ class After(lttng_probe.WithDaemon):
         super().setUp()
         self.session("s", "dynprobe:*")
 
-    def run_for_a_moment(self, t, *args, status=0, sink=("--session", "s")):
-        return self.tool("--pid", t.pid, "--function", "foo", *args, *sink, "-d", 0.5, status=status)
+    def run_for_a_moment(self, t, *args, sink=("--session", "s")):
+        with self.running(t, "--function", "foo", *args, *sink) as r:
+            if sink:
+                self.wait_listed(t.pid, "dynprobe:foo")
+            self.let_run(t)
+        self.assert_ok(r)
 
     def looks_in(self, t, *argv):
         """A debugger on this machine that has a pipe open at every low descriptor number."""

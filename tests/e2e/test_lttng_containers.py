@@ -8,6 +8,7 @@ import subprocess
 import containers
 import harness
 import lttng_env
+import lttng_probe
 from harness import tool, wait_until
 from test_containers import Containers
 
@@ -18,17 +19,23 @@ SOCKETS = [("/run", "/run"), ("/run", "/var/run"), ("/dev/shm", "/dev/shm")]
 
 
 @harness.unittest.skipUnless(os.path.exists(UST), "liblttng-ust is not installed")
-class LttngContainers(lttng_env.Case, Containers):
+class LttngContainers(lttng_probe.Case, Containers):
     def ust_container(self, also=(), **spec):
         """A container with liblttng-ust in its image."""
         return self.container("spin", 0, 500, more=[(f, f) for f in {UST, *containers.needed_files(UST), *also}], **spec)
 
+    def words(self):
+        return "--function", "foo", "-t", "reg:rdi", "--session", "mine", "--set-url", "file://" + self.path("mine")
+
     def probed(self, t, **kw):
-        return tool("--pid", t.pid, "--function", "foo", "-t", "reg:rdi", "--session", "mine", "--set-url", "file://" + self.path("mine"), "-d", 1, **kw)
+        return tool("--pid", t.pid, *self.words(), "-d", 1, **kw)
 
     def assert_events(self, t):
         before = harness.State(t.pid)
-        self.probed(t, status=0)
+        with self.running(t, *self.words()) as r:
+            wait_until(lambda: any("dynprobe:foo" in events for events in self.listed().values()), what="the event")  # of the program's own pid inside
+            self.let_run(t)
+        self.assert_ok(r)
         events = self.read(self.path("mine"), name="dynprobe:foo")
         self.assertGreater(len(events), 0)
         self.assertIn("rdi", events[0].fields)

@@ -3,6 +3,7 @@
 
 import os
 import re
+import subprocess
 
 import harness
 import lttng_env
@@ -69,6 +70,8 @@ class Relay(lttng_probe.WithDaemon):
         self.session("now", "dynprobe:*", create=["--live=200000", "--set-url=net://127.0.0.1"])
         t = self.spin(delay=1000)
         reader = self.live_reader("now")
+        listed = lambda: subprocess.run(["babeltrace2", "-i", "lttng-live", "net://localhost"], capture_output=True, text=True, timeout=300).stdout
+        wait_until(lambda: re.search(r"/now \(.*\b1 client\(s\) connected", listed()), what=lambda: f"the reader to connect:\n{listed()}")
         for name, field in (("foo", "edi"), ("caller", "esi"), ("foo", "rdi")):
             seen = len(reader.events("dynprobe:" + name))
             self.leave(t, "--function", name, "-t", "reg:" + field, session="now")
