@@ -47,15 +47,20 @@ class Profile(Case):
 
     def test_as_many_samples_as_cpu_time(self):
         t = self.target("spin")
-        ticks = t.cpu_ticks()
-        r = self.attach(t, "--profile", HZ, "-d", 1)
-        used = (t.cpu_ticks() - ticks) / os.sysconf("SC_CLK_TCK")
+        seconds = lambda: t.cpu_ticks() / os.sysconf("SC_CLK_TCK")
+        before = seconds()
+        p = self.start("--pid", t.pid, "--profile", HZ)
+        self.await_events(p, "profile", 20)
+        begin = seconds()
+        harness.wait_until(lambda: p.poll() is not None or seconds() - begin > 1, what="a second of processor time")
+        end = seconds()
+        r = self.finish(p)
+        after = seconds()
         self.assert_ok(r)
         s = self.summary(r)
-        # cpu_ticks() is read slightly before and after, counts in hundredths of a second, and omits time of interrupts and of the machine's host;
-        # perf's clock does not.
-        self.assertLessEqual(s["samples"], used * HZ * 1.5 + 25)
-        self.assertGreater(s["samples"] + s["lost"], used * HZ * 0.5 - 25)
+        # cpu_ticks() counts in hundredths of a second, and omits time of interrupts and of the machine's host; perf's clock does not.
+        self.assertLessEqual(s["samples"], (after - before) * HZ * 1.5 + 25)
+        self.assertGreater(s["samples"] + s["lost"], (end - begin) * HZ * 0.5 - 25)
         self.assertEqual(len(r.events), s["samples"])
         self.assert_result_ok(t)
 
@@ -131,11 +136,15 @@ class Profile(Case):
         self.assertNotRegex(r.err + r.out, r"(?m)^(middle|work)\b")
 
     def test_threads_that_come_later_are_sampled(self):
-        script = ("import sys, threading, time\nprint('READY', flush=True)\n"
+        script = ("import os, sys, threading, time\nprint('READY', flush=True)\n"
                   "def work():\n while time.thread_time() < 0.15: sum(range(500))\n"
-                  "time.sleep(1)\nfor i in range(3): t = threading.Thread(target=work); t.start(); t.join()\n")
-        t = self.target(sys.executable, "-c", script)
-        r = self.attach(t, "--profile", HZ)
+                  "while not os.path.exists(sys.argv[1]): sum(range(500))\n"
+                  "for i in range(3): t = threading.Thread(target=work); t.start(); t.join()\n")
+        t = self.target(sys.executable, "-c", script, self.path("go"))
+        p = self.start("--pid", t.pid, "--profile", HZ)
+        self.await_events(p, "profile", 20)
+        self.written("go", "")
+        r = self.finish(p, None)
         self.assert_ok(r)
         self.assertEqual(self.summary(r)["ended_by"], "target exited")
         self.assertEqual({e["pid"] for e in r.events}, {t.pid})
