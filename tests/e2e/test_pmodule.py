@@ -60,7 +60,8 @@ class Modules(harness.Case):
     def test_examples_build_with_pkg_config_and_do_what_they_say(self):
         modules = self.build(EXAMPLES, "cc")
         pid = self.start_shop()
-        p, saved = self.snapshot(pid, modules + [os.path.join(MODULES, "printer.so")], "--fault-thread", str(pid), "-v")
+        p, saved = self.snapshot(pid, modules + [os.path.join(MODULES, "printer.so")], "--fault-thread", str(pid), "-v",
+                                 "--module-timeout", "10000")
         said = lines(p.stderr, "printer")
         for wanted in (
             "amount: struct(std::pair<int, long int>) = 0 0 (7, 40) (hidden)",

@@ -106,7 +106,7 @@ class PythonFrames(Case):
                 self.assertIn("36 more local variables", text)
                 again, told = self.path("again.dps"), t.output()
                 t.close()
-                harness.tool("pmodule", "run", path, "--module-load", "python", "-o", again, status=0)  # from the memory that was kept
+                harness.tool("pmodule", "run", path, *LIMIT, "--module-load", "python", "-o", again, status=0)  # from the memory that was kept
                 self.check(harness.shown(again), told)
 
     def test_debug_information_tells_the_layout(self):

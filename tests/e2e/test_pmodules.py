@@ -17,6 +17,7 @@ from harness import DYNPROBE, ROOT, Case, target_path
 
 READY_MADE = os.path.join(ROOT, "pmodules", "scripts")
 CONFORMANCE = os.path.join(ROOT, "tests", "e2e", "pmodules")
+LIMIT = ("--module-timeout", 20000)
 
 
 class PmoduleCase(Case):
@@ -27,7 +28,7 @@ class PmoduleCase(Case):
         """The snapshot as text, and the output of the command that took it."""
         path = self.path("t.dps")
         loads = [word for m in modules for word in ("--module-load", m)]
-        taken = self.run_tool("snapshot", target.pid, "-o", path, "--module-timeout", 20000, *options, *loads, tool=tool)
+        taken = self.run_tool("snapshot", target.pid, "-o", path, *LIMIT, *options, *loads, tool=tool)
         return self.run_tool("show", path, tool=tool).stdout, taken.stderr
 
 
@@ -51,7 +52,7 @@ class Elements(PmoduleCase):
 
     def test_of_a_live_process(self):
         path = self.path("live.dps")
-        self.check(self.run_tool("snapshot", self.target("elements").pid, "--module-timeout", 20000, "--module-load", self.MODULE, "-o", path, status=harness.EXIT_PARTIAL), path)
+        self.check(self.run_tool("snapshot", self.target("elements").pid, *LIMIT, "--module-load", self.MODULE, "-o", path, status=harness.EXIT_PARTIAL), path)
 
     def test_of_a_core(self):
         resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
@@ -60,7 +61,7 @@ class Elements(PmoduleCase):
         if not cores:
             self.skipTest("no core is written here (kernel.core_pattern)")
         path = self.path("core.dps")
-        self.check(self.run_tool("snapshot", "--core", self.path(cores[0]), target_path("elements"), "--module-timeout", 20000, "--module-load", self.MODULE, "-o", path, status=harness.EXIT_PARTIAL), path)
+        self.check(self.run_tool("snapshot", "--core", self.path(cores[0]), target_path("elements"), *LIMIT, "--module-load", self.MODULE, "-o", path, status=harness.EXIT_PARTIAL), path)
 
     def test_print_with_pmodule_run(self):
         path, kept, module = self.path("bare.dps"), self.path("again.dps"), self.path("says.lua")
@@ -68,7 +69,7 @@ class Elements(PmoduleCase):
             f.write('pmodule.define { id = "says", load = function() print("loaded")\n'
                     'pmodule.register(pmodule.event.thread, function(t) print("thread", t:tid() > 0) end) end }\n')
         self.run_tool("snapshot", self.target("elements").pid, "-o", path)
-        done = self.run_tool("pmodule", "run", path, "--module-load", module, "-o", kept)
+        done = self.run_tool("pmodule", "run", path, *LIMIT, "--module-load", module, "-o", kept)
         self.assertEqual(done.stdout.splitlines(), ["loaded", "thread\ttrue", kept])
         self.assertEqual(self.run_tool("pmodule", "check", module).stdout.splitlines()[-1], "loaded")
 
@@ -117,7 +118,7 @@ class ReadyMade(PmoduleCase):
         t = self.target("ailing", "deadlock")
         self.snapshot(t)
         t.close()
-        self.run_tool("pmodule", "run", self.path("t.dps"), "--module-load", self.module("deadlock"), "-o", self.path("again.dps"))
+        self.run_tool("pmodule", "run", self.path("t.dps"), *LIMIT, "--module-load", self.module("deadlock"), "-o", self.path("again.dps"))
         shown = self.run_tool("show", self.path("again.dps")).stdout
         self.assertRegex(shown, r"classifiers +deadlock\n")
 
@@ -133,7 +134,7 @@ class ReadyMade(PmoduleCase):
         """The heap's first page is not there: no error, only fewer answers."""
         t, file = self.target("crowd", 2, 3, 1), self.path("little.dps")
         harness.tool("snapshot", t.pid, "-o", file, "--max-depth", 1, status=0)
-        done = harness.tool("pmodule", "run", file, "--module-load", self.module("heap"))
+        done = harness.tool("pmodule", "run", file, *LIMIT, "--module-load", self.module("heap"))
         self.assertEqual((done.returncode, "nil value" in done.stderr), (0, False), done.stderr)
 
     def test_heap_knows_every_list_and_pointers_into_blocks(self):
@@ -153,7 +154,7 @@ class ReadyMade(PmoduleCase):
     def test_heap_finds_the_heap_in_a_core_file(self):
         """The core file has no name for the heap."""
         t = self.target("ailing", "heap")
-        self.run_tool("snapshot", "--core", self.core(t.pid), "-o", self.path("c.dps"), "--module-load", self.module("heap"))
+        self.run_tool("snapshot", "--core", self.core(t.pid), "-o", self.path("c.dps"), *LIMIT, "--module-load", self.module("heap"))
         self.assertIn("stale points to a freed block of 40 bytes, in a thread's cache", self.run_tool("show", self.path("c.dps")).stdout)
 
     def test_heap_says_what_malloc_said(self):
@@ -229,7 +230,7 @@ class Leaks(PmoduleCase):
     def taken(self, *words, options=("--mode", "fork")):
         """Its notes, attributes and classifiers."""
         path = self.path("leaks.dps")
-        self.run_tool("snapshot", *words, "-o", path, "--module-timeout", 20000, *options, "--module-load", os.path.join(READY_MADE, "leaks.lua"))
+        self.run_tool("snapshot", *words, "-o", path, *LIMIT, *options, "--module-load", os.path.join(READY_MADE, "leaks.lua"))
         snapshot = harness.shown(path)
         return [n["text"] for n in snapshot.get("notes", [])], snapshot["attributes"], snapshot.get("classifiers", [])
 
@@ -279,7 +280,7 @@ class Leaks(PmoduleCase):
         notes, attributes, _ = self.taken(t.pid, options=())
         self.assertEqual(notes, ["leak candidates are not known: it takes memory of one moment: a copy (--mode fork) or a core (--core)"])
         self.assertNotIn("leaks.blocks", attributes)
-        self.run_tool("pmodule", "run", self.path("leaks.dps"), "--module-load", os.path.join(READY_MADE, "leaks.lua"), "-o", self.path("again.dps"))
+        self.run_tool("pmodule", "run", self.path("leaks.dps"), *LIMIT, "--module-load", os.path.join(READY_MADE, "leaks.lua"), "-o", self.path("again.dps"))
         again = harness.shown(self.path("again.dps"))["notes"]
         self.assertIn("the file keeps only some pages of the memory", again[0]["text"])
 
