@@ -3,6 +3,7 @@
  * locks: threads that wait for locks of every kind, two of them for each other, one for itself. Each is named for what it does.
  * Prints READY when all of them wait, and stays until it is killed.
  */
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <thread>
+#include <time.h>
 #include <unistd.h>
 
 std::mutex mutex_one;
@@ -24,6 +26,8 @@ std::mutex mutex_four;
 pthread_mutex_t inherit_five, timed_six = PTHREAD_MUTEX_INITIALIZER, self_seven = PTHREAD_MUTEX_INITIALIZER, robust_eight;
 pthread_spinlock_t spin_nine;
 static pthread_barrier_t both;
+static clockid_t spinner_clock;
+static std::atomic<bool> spinner_begins;
 
 template <typename F> static void start(const char *name, F f)
 {
@@ -48,6 +52,14 @@ static int waiting()
 	if (d)
 		closedir(d);
 	return n;
+}
+
+/* The spinning thread is in no system call, so its processor time is looked at. */
+static long spinner_ms()
+{
+	timespec t = {};
+	clock_gettime(spinner_clock, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void make(pthread_mutex_t *m, int robust, int inherit)
@@ -105,8 +117,15 @@ int main()
 	});
 	while (waiting() < 10)
 		usleep(1000);
-	start("spin", [] { pthread_spin_lock(&spin_nine); });
-	usleep(10000);
+	start("spin", [] {
+		pthread_getcpuclockid(pthread_self(), &spinner_clock);
+		spinner_begins = true;
+		pthread_spin_lock(&spin_nine);
+	});
+	while (!spinner_begins)
+		usleep(1000);
+	for (const long begun = spinner_ms(); spinner_ms() < begun + 5;)
+		usleep(1000);
 	printf("READY %d\n", (int)getpid());
 	fflush(stdout);
 	for (;;)

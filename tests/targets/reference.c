@@ -7,6 +7,7 @@
 
 #include <complex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 
 enum color { RED, GREEN = 5 };
 struct inner {
@@ -72,14 +73,28 @@ TARGET_PROBED __attribute__((optimize("O0"))) int outer(int depth)
 	return stay(&thing_g, depth) + kept;
 }
 
+static pid_t helper;
+
 static void *worker(void *barrier)
 {
 	pthread_setname_np(pthread_self(), "helper");
 	mark_tls = 18;
+	helper = gettid();
 	pthread_barrier_wait(barrier);
 	while (!target_stop)
 		pause();
 	return NULL;
+}
+
+static bool helper_pauses(void)
+{
+	char path[64], line[64];
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)helper);
+	FILE *f = fopen(path, "r");
+	const bool pauses = f && fgets(line, sizeof(line), f) && atoi(line) == SYS_pause;
+	if (f)
+		fclose(f);
+	return pauses;
 }
 
 int main(int argc, char **argv)
@@ -92,6 +107,8 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&both, NULL, 2);
 	pthread_create(&t, NULL, worker, &both);
 	pthread_barrier_wait(&both);
+	while (!helper_pauses())
+		target_sleep_us(1000);
 	outer(argc);
 	_exit(0);
 }
