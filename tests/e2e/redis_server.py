@@ -20,7 +20,7 @@ class RedisServer:
         case.assertIsNone(self.process.poll(), "redis-server ended at once")
 
     def cli(self, *args, stdin=""):
-        return subprocess.run(["redis-cli", *self.at, *args], capture_output=True, text=True, input=stdin, timeout=300).stdout.strip()
+        return subprocess.run(["redis-cli", *self.at, *args], capture_output=True, text=True, input=stdin, timeout=600).stdout.strip()
 
     def say_how_it_ended(self):
         if self.process.poll():

@@ -266,7 +266,7 @@ class Redis(Programs):
                 self.assertIsNone(load.poll(), "the load ended early")
             load.kill()
             self.assertEqual(load.stderr.read().decode(), "")
-        client.join(120)
+        client.join(400)
         self.assertFalse(client.is_alive())
         self.assertEqual(self.answers, answers)
         save_in_background(probed)

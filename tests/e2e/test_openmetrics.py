@@ -183,7 +183,7 @@ class Metrics(unittest.TestCase):
         for chosen, by, want in ((pids[:1], [], [(pids[0], "tally")]), (pids[:1], ["--by", "comm"], [(pids[0], "tally")]), (pids, [], [(None, None)]),
                                  (pids, ["--by", "pid"], [(pid, "tally") for pid in pids]), (pids, ["--by", "caller,pid"], [(pid, "tally") for pid in pids])):
             args = [word for pid in chosen for word in ("--pid", pid)]
-            done = harness.tool(*args, "--function", "foo", "--count", *by, "-d", "100ms", "-f", "openmetrics", "-o", self.file)
+            done = harness.tool(*args, "--function", "foo", "--count", *by, "-d", "1s", "-f", "openmetrics", "-o", self.file)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted((l.get("pid"), l.get("comm")) for l in self.labels()), sorted(want), (chosen, by))
 

@@ -100,7 +100,7 @@ class OutputStalls(Stalled):
         self.assert_result_ok(self.t)
 
     def test_a_duration_ends_all_the_same(self):
-        p = self.begin("-d", 2)
+        p = self.begin("-d", 10)  # within which its output is full
         self.answered(p, None)
         self.assertIn(" foo: ", self.read_all())
         said = p.communicate(timeout=300)[1]
