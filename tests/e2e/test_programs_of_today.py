@@ -178,9 +178,13 @@ class Translated(Programs):
 class Headless(Programs):
     """The first thread has ended: dynprobe must use another thread's id where it would use the process's."""
 
-    def test_probes_come_and_go(self):
+    def headless(self):
         t = self.target("headless")
-        self.assertEqual(t.state(), "Z")
+        wait_until(lambda: t.state() == "Z", what="the end of the first thread")  # other threads may join it a little earlier
+        return t
+
+    def test_probes_come_and_go(self):
+        t = self.headless()
         for _ in range(5):
             r = self.attach(t, "--function", "foo", "-t", "regs", "-n", 20)
             self.assert_ok(r)
@@ -189,7 +193,7 @@ class Headless(Programs):
         self.assert_result_ok(t)
 
     def test_a_second_dynprobe_is_told_of_the_first(self):
-        t = self.target("headless")
+        t = self.headless()
         first = self.start("--pid", t.pid, "--function", "foo")
         wait_until(lambda: os.path.exists(first.events) and '"foo"' in self.said(first), what="the first event")
         self.assert_refused(self.attach(t, "--function", "foo", "-n", 1), "DP-LOCKED", first.pid)
