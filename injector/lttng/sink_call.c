@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#define CALL_NS     UINT64_C(1000000000) /* for one function to return */
+#define CALL_NS     UINT64_C(3000000000) /* for one function to return; its thread may get no processor */
 #define COMMAND_NS  UINT64_C(20000000000) /* the same for a command of ours that has not begun */
 #define WAITS       2500u                /* its thread waits for us for 5 s: if it came home by itself, the command would begin */
 #define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to return */

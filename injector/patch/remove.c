@@ -425,6 +425,8 @@ struct dp_error *dp_installation_remove(struct dp_target *t, struct dp_installat
 	t->patience.vain_removing = 0;
 	dp_holds_take();
 	struct dp_error *err = restore_and_unmap(t, in, report);
+	if (!err)
+		dp_boot_sweep_own(t);
 	note_holds(report);
 	t->doing = DP_AT_REST;
 	dp_semaphores_after(t, in, semaphores);

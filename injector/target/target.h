@@ -257,6 +257,8 @@ void dp_for_each_stopped_fini(struct dp_for_each_stopped *each);
 
 /* Removes boot code of killed tools from the text, once no thread can be in it. The next tool retries what remains. */
 struct dp_error *dp_boot_sweep(struct dp_target *t) DP_MUST_CHECK;
+/* The same for what this tool had to leave, if it had to. */
+void dp_boot_sweep_own(struct dp_target *t);
 
 /* ---- hold.c: checks to repeat whenever threads are held ------------------------------------------------------------------ */
 

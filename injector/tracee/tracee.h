@@ -158,6 +158,8 @@ pid_t dp_borrow_ns_tid(const struct dp_borrow *b);
  * thread if it was not part of a freeze. `held_ns`: how long it was held. Accepts a borrow whose thread has died.
  */
 struct dp_error *dp_borrow_end(struct dp_borrow *b, uint64_t *held_ns);
+/* Has a thread of it kept its code, of the last 16 that were given up? Then the code stays until nobody can be in it. */
+bool dp_borrow_has_left_code(pid_t pid);
 
 /* ---- memory.c -------------------------------------------------------------------------------------------------------------- */
 

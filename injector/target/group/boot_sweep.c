@@ -81,6 +81,12 @@ static struct dp_error *await_outside(struct sweep *w, bool *all)
 	return err;
 }
 
+void dp_boot_sweep_own(struct dp_target *t)
+{
+	if (!t->gone && dp_borrow_has_left_code(t->process.pid))
+		dp_error_destroy(dp_boot_sweep(t));
+}
+
 struct dp_error *dp_boot_sweep(struct dp_target *t)
 {
 	struct sweep w = {.t = t};

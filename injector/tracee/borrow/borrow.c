@@ -285,9 +285,22 @@ static struct dp_error *leave(struct dp_borrow *b)
 	return b->boot.v ? dp_mem_write_text(&b->p, b->h->tid, b->boot, zeroes, sizeof(zeroes), NULL) : NULL;
 }
 
+#define LEFT_MOST 16u
+static __thread pid_t left[LEFT_MOST]; /* processes in which our code stayed */
+static __thread size_t nleft;          /* of the last ones, if it is more than LEFT_MOST */
+
+bool dp_borrow_has_left_code(pid_t pid)
+{
+	for (size_t i = 0; i < nleft && i < LEFT_MOST; i++)
+		if (left[i] == pid)
+			return true;
+	return false;
+}
+
 /* A call that blocks for ever: the thread is released as soon as it can be stopped, and restores itself. The code stays. */
 static void abandon(struct dp_borrow *b)
 {
+	left[nleft++ % LEFT_MOST] = b->p.pid;
 	ptrace(PTRACE_INTERRUPT, b->h->tid, NULL, NULL);
 	dp_late_stop_add(b->h->tid, b->h->pid);
 	b->h->seized = false;

@@ -2,6 +2,7 @@
 /* A borrowed thread is restored exactly: registers, vectors, red zone, signals, job control, and the page of the boot code. */
 #include "helper_tracee.h"
 
+#include "injector/target/target.h"
 #include "injector/tracee/borrow/boot.h"
 #include "injector/tracee/borrow/borrow_xstate.h"
 #include "injector/tracee/stop/freeze.h"
@@ -216,6 +217,33 @@ static size_t changed_pages(pid_t pid)
 				     memcmp(theirs, (const void *)at, sizeof(theirs));
 	fclose(maps);
 	return n;
+}
+
+static struct timespec longer_than_a_call_may_last = {4, 0};
+
+/* Its thread runs through it once the call has returned. */
+Test(borrow, code_that_had_to_stay_is_removed_by_the_same_tool)
+{
+	const struct dp_target_options options = {0};
+	const uint64_t args[6] = {(uint64_t)(uintptr_t)&longer_than_a_call_may_last};
+	pid_t pid = tr_spawn(spinner);
+	struct dp_target *t;
+	struct dp_borrow *b;
+	int64_t result;
+	tr_ok(dp_target_open(pid, &options, &t));
+	cr_assert_not(dp_borrow_has_left_code(pid));
+	tr_ok(dp_borrow_begin(&t->process, NULL, TR_LIMIT, false, &b));
+	tr_tag(dp_remote_syscall(b, SYS_nanosleep, args, &result), DP_TAG_REMOTE);
+	tr_ok(dp_borrow_end(b, NULL));
+	cr_assert(dp_borrow_has_left_code(pid));
+	cr_assert_eq(changed_pages(pid), 1);
+	dp_late_stop_settle(DP_SETTLE_NS);
+	cr_assert(tr_await_value(&tr->calls, tr->calls + 1000));
+	dp_boot_sweep_own(t);
+	cr_assert_eq(changed_pages(pid), 0);
+	dp_target_close(t);
+	cr_assert_eq(tr->failed, 0);
+	tr_kill(pid);
 }
 
 /* A tool that is stopped for longer than the thread waits: the thread restores itself, and is not taken from there. */
