@@ -148,10 +148,12 @@ static void consume_exec(pid_t pid)
 	waitid(P_PID, (id_t)pid, &si, WSTOPPED | WNOHANG | __WALL);
 }
 
+/* If that cannot be read for want of descriptors or memory, it may be. */
 static bool is_ours(pid_t pid)
 {
+	errno = 0;
 	const pid_t tracer = dp_tracer_of(pid, pid);
-	return tracer && dp_is_own_task(tracer);
+	return tracer ? dp_is_own_task(tracer) : errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 }
 
 static void add_stray(pid_t tid, pid_t pid, bool execs);
