@@ -69,14 +69,21 @@ static uint64_t room_at(const struct dp_walk *w, uint64_t rsp)
 	return below < w->span ? w->span - below : 0;
 }
 
-static int same_bases(const struct dp_walk *w, const struct memo *m, const struct dp_regs *regs)
+static int same_start(const struct memo *m, const struct dp_regs *regs)
+{
+	return !m->framed || regs->gpr[DP_GPR_RBP] - regs->gpr[DP_GPR_RSP] == m->rbp;
+}
+
+/*
+ * Of the frames up to the return address at `last`, which are known to be the same: then this stack has the words below. The
+ * known range may be that of a former, larger stack in this place, whose other words are unmapped by now.
+ */
+static int same_bases(const struct dp_walk *w, const struct memo *m, const struct dp_regs *regs, uint32_t last)
 {
 	const uint64_t rsp = regs->gpr[DP_GPR_RSP], room = room_at(w, rsp);
 	const uint32_t n = m->bases;
 
-	if (m->framed && regs->gpr[DP_GPR_RBP] - rsp != m->rbp)
-		return 0;
-	for (uint32_t i = WORDS; n <= WORDS && i-- > WORDS - n;)
+	for (uint32_t i = WORDS; n <= WORDS && i-- > WORDS - n && m->at[i] < last;)
 		if (m->at[i] >= room || DP_UNWIND_LOAD(rsp + m->at[i]) - rsp != m->value[i])
 			return 0;
 	return n <= WORDS;
@@ -114,7 +121,7 @@ static uint64_t value_from(const struct dp_walk *w, uint32_t from, const struct 
 static int fits(const struct dp_walk *w, const struct memo *m, const struct dp_regs *regs, uint32_t limit)
 {
 	return m->pc == regs->rip && m->generation == w->head->generation && limit <= m->limit && m->frames &&
-	       m->frames <= WORDS && same_bases(w, m, regs);
+	       m->frames <= WORDS && same_start(m, regs);
 }
 
 static struct dp_recalled repeat(const struct dp_walk *w, const struct memo *m, const struct dp_regs *regs, uint8_t *to,
@@ -122,7 +129,8 @@ static struct dp_recalled repeat(const struct dp_walk *w, const struct memo *m, 
 {
 	struct dp_recalled r = {.n = m->frames < limit ? m->frames : limit};
 
-	if (!r.n || !same_frames(w, m, regs, to, &r)) /* none: a child's memory was wiped since fits() */
+	/* none: a child's memory was wiped since fits() */
+	if (!r.n || !same_frames(w, m, regs, to, &r) || !same_bases(w, m, regs, m->at[r.n - 1]))
 		return (struct dp_recalled){.n = 0};
 	r.whole = r.n == limit;
 	if (r.whole)

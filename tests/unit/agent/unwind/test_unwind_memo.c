@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #define MAX    40
@@ -250,6 +251,52 @@ ON_STACK static void changes(const struct dp_regs *good)
 Test(unwind_memo, a_word_or_a_register_changes)
 {
 	with_frames(12, changes);
+}
+
+#define AREA  65536u
+#define SMALL 1200u /* one frame of bottom(), and less than two */
+
+/* The stack up to `top`, moved to `to`: what points into it as well. */
+ON_STACK static struct dp_regs moved(const struct dp_regs *regs, uint8_t *to)
+{
+	struct dp_regs r = *regs;
+	const uint64_t from = regs->gpr[4], size = top - from, by = (uint64_t)to - from;
+
+	for (uint64_t at = 0; at < size; at += 8) {
+		const uint64_t word = *(uint64_t *)(from + at);
+
+		*(uint64_t *)(to + at) = word - from < size ? word + by : word;
+	}
+	for (int i = 3; i < 6; i++) /* rbx, rsp, rbp */
+		if (r.gpr[i] - from < size)
+			r.gpr[i] += by;
+	return r;
+}
+
+/* A coroutine with a small stack where one with a large stack was: the known range is still that of the large one. */
+ON_STACK static void shrinks(const struct dp_regs *regs)
+{
+	uint8_t *area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *const low = area + DP_UNWIND_PAGE - SMALL;
+	const struct dp_regs r = moved(regs, low);
+	const struct trace first = plainly(regs, 32);
+
+	cr_assert(top - regs->gpr[4] > 2 * DP_UNWIND_PAGE && first.n == 32);
+	for (int i = 0; i < 3; i++)
+		walk(&r, 32);
+	uint64_t *word = (uint64_t *)low;
+	while (*word != first.pc[1])
+		word++;
+	cr_assert_lt((uint8_t *)word, area + DP_UNWIND_PAGE);
+	*word = 0; /* its first function has no caller */
+	munmap(area + DP_UNWIND_PAGE, AREA - DP_UNWIND_PAGE);
+	cr_assert_eq(walk(&r, 32).n, 1);
+	munmap(area, DP_UNWIND_PAGE);
+}
+
+Test(unwind_memo, smaller_stack_in_the_place_of_another)
+{
+	with_frames(38, shrinks);
 }
 
 static struct trace expected;
