@@ -8,6 +8,7 @@
  */
 #include "base/duration.h"
 #include "injector/lttng/sink.h"
+#include "injector/target/group/leftover.h"
 #include "injector/target/memfd.h"
 #include "injector/tracee/proc/limits.h"
 
@@ -46,6 +47,7 @@ struct plan {
 	struct dp_sink head;
 	uint64_t guard; /* the page below the call stack */
 	int fd;         /* the tool's own */
+	int64_t there;  /* the target's, of the same file */
 	bool locked;
 	bool mapped_guard, mapped_text, mapped_data, mapped_stack;
 };
@@ -208,33 +210,56 @@ static struct dp_error *map_all(const struct dp_sink_view *v, struct dp_borrow *
 	return NULL;
 }
 
-static void unmap(struct dp_borrow *b, bool mapped, uint64_t at, uint64_t size)
+static void unmap(struct dp_borrow *b, bool *mapped, uint64_t at, uint64_t size)
 {
 	int64_t ignored;
-	if (mapped)
-		dp_error_destroy(dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){at, size}, &ignored));
+	if (!*mapped)
+		return;
+	struct dp_error *err = dp_remote_call(b, "munmap", SYS_munmap, (const uint64_t[6]){at, size}, &ignored);
+	*mapped = err != NULL;
+	dp_error_destroy(err);
 }
 
-static void unmap_all(const struct dp_sink_view *v, struct dp_borrow *b, const struct plan *p)
+static void close_there(struct dp_borrow *b, struct plan *p)
 {
-	unmap(b, p->mapped_stack, p->guard + DP_PAGE, p->head.stack_size);
-	unmap(b, p->mapped_data, v->data, p->guard - v->data);
-	unmap(b, p->mapped_text, p->head.text, p->head.text_size);
-	unmap(b, p->mapped_guard, p->guard, DP_PAGE);
+	int64_t ignored;
+	struct dp_error *err =
+	        p->there < 0 ? NULL : dp_remote_call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)p->there}, &ignored);
+	if (!err)
+		p->there = -1;
+	dp_error_destroy(err);
+}
+
+static void unmap_all(const struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
+{
+	unmap(b, &p->mapped_stack, p->guard + DP_PAGE, p->head.stack_size);
+	unmap(b, &p->mapped_data, v->data, p->guard - v->data);
+	unmap(b, &p->mapped_text, p->head.text, p->head.text_size);
+	unmap(b, &p->mapped_guard, p->guard, DP_PAGE);
+}
+
+/* A thread that restored itself in the middle has left what it had made. */
+static void undo_earlier(const struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
+{
+	if (!dp_leftover_is_ours(v->t, p->there))
+		p->there = -1;
+	close_there(b, p);
+	unmap_all(v, b, p);
+	if (p->fd >= 0)
+		close(dp_take(p->fd, -1));
 }
 
 static struct dp_error *map_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
 {
-	int64_t fd = -1, ignored;
-	struct dp_error *err = make_memfd(v, b, p, &fd);
+	undo_earlier(v, b, p);
+	struct dp_error *err = make_memfd(v, b, p, &p->there);
 	if (!err)
-		err = open_here(v, dp_borrow_tid(b), fd, p);
+		err = open_here(v, dp_borrow_tid(b), p->there, p);
 	if (!err)
-		err = map_all(v, b, fd, p);
+		err = map_all(v, b, p->there, p);
 	if (err)
 		unmap_all(v, b, p);
-	if (fd >= 0)
-		dp_error_destroy(dp_remote_call(b, "close", SYS_close, (const uint64_t[6]){(uint64_t)fd}, &ignored));
+	close_there(b, p);
 	return err;
 }
 
@@ -308,9 +333,10 @@ static struct dp_error *do_patiently(struct dp_sink_view *v, action *act, struct
 /* Includes the stack and the page below it, which are in the data's range. */
 static struct dp_error *unmap_on(struct dp_sink_view *v, struct dp_borrow *b, struct plan *p)
 {
+	bool text = true, data = true;
 	(void)p;
-	unmap(b, true, v->head.text, v->head.text_size);
-	unmap(b, true, v->data, v->head.size);
+	unmap(b, &text, v->head.text, v->head.text_size);
+	unmap(b, &data, v->data, v->head.size);
 	return NULL;
 }
 
@@ -333,7 +359,7 @@ static struct dp_error *fill(const struct plan *p)
 
 struct dp_error *dp_sink_map(struct dp_sink_view *v)
 {
-	struct plan p = {.fd = -1};
+	struct plan p = {.fd = -1, .there = -1};
 	struct dp_error *err = make_plan(v, &p);
 	if (!err)
 		err = do_patiently(v, map_on, &p);
