@@ -33,6 +33,7 @@
 #define SIGSETXID 33 /* glibc's internal signal */
 #define CALL_MASK (~(UINT64_C(1) << (SIGSETXID - 1)))
 #define STAND_NS  UINT64_C(100000000) /* for a thread asked to stop: on a busy machine it first needs a processor */
+#define WAIT_NS   UINT64_C(2000000)   /* agent/call.S */
 #define POLL_NS   20000
 #define WAITS     15u
 
@@ -180,6 +181,11 @@ static struct dp_error *run(const struct dp_process *p, struct dp_held *h, const
 	}
 }
 
+static uint64_t stand_ns(const struct dp_call_site *site)
+{
+	return site->waits ? site->waits * WAIT_NS : STAND_NS;
+}
+
 /*
  * The function has returned, or its time is up. A thread still in the code of the call is restored here; one elsewhere has
  * restored itself or is still in the function, and continues.
@@ -189,7 +195,7 @@ static struct dp_error *fetch(const struct dp_process *p, struct dp_held *h, con
 {
 	struct dp_held now = {.tid = h->tid, .ns_tid = h->ns_tid, .pid = h->pid, .seized = true, .held_at_ns = h->held_at_ns};
 	ptrace(PTRACE_INTERRUPT, h->tid, NULL, NULL);
-	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + STAND_NS);
+	const struct dp_stop stop = dp_stop_wait(h->tid, dp_now_ns() + stand_ns(site));
 	const bool stands = stop.kind != DP_STOP_NONE && dp_held_take(&now, stop);
 	if (stands && !now.pending_signal && in_call_code(site, now.regs.rip) && frame_state(p, site) == DP_CALL_RETURNED) {
 		DP_TRY(give_back(p, h, masks));
