@@ -57,13 +57,19 @@ static void wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/*
+ * A tool that leaves answers all as well: a thread that has just seen that it is served, and does not sleep yet, would miss the
+ * call that wakes it. One that comes later sees that nobody answers.
+ */
 void dp_loads_serve(struct dp_target *t, bool on)
 {
 	struct dp_control *c = control_of(t);
 	if (!c)
 		return;
 	__atomic_store_n(&c->loads_wait_ns, t->options.max_wait_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->loads_served, on, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->loads_served, on, __ATOMIC_SEQ_CST);
+	if (!on)
+		__atomic_store_n(&c->loads_done, __atomic_load_n(&c->loads, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
 	wake(&c->loads_done);
 }
 
