@@ -14,7 +14,7 @@
 
 #define CALL_NS     UINT64_C(3000000000) /* for one function to return; its thread may get no processor */
 #define COMMAND_NS  UINT64_C(20000000000) /* the same for a command of ours that has not begun */
-#define WAITS       2500u                /* its thread waits for us for 5 s: if it came home by itself, the command would begin */
+#define WAITS       2500u                 /* 5 s: then its thread restores itself, and the command begins */
 #define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to return */
 #define REST_NS     2000000L             /* between two rounds over all threads */
 #define TIMED_ROUND 1                    /* first round in which a thread in a timed call may be disturbed */
@@ -109,7 +109,7 @@ static struct dp_error *call_held(struct dp_sink_view *v, struct dp_held *h, uin
 	return dp_call(&p, h, &v->site, fn, args, CALL_NS, result);
 }
 
-/* A program with the thread of a launched command waits for nobody, and the tool may get no processor for long. */
+/* Nobody waits for a command that has not begun, so its thread can wait long for a tool that gets no processor. */
 static struct dp_error *call_command(struct dp_sink_view *v, struct dp_held *h, uint64_t fn, const uint64_t args[4],
                                      uint64_t *result)
 {

@@ -115,7 +115,7 @@ static size_t mapped_bytes(const struct dp_installation *in)
 	return sum;
 }
 
-/* It reads the calls of a script that was given up from our memory. */
+/* A thread whose script was given up still reads its calls from our memory. */
 static struct dp_error *nobody_calls(const struct dp_target *t, const struct dp_freeze *f)
 {
 	for (size_t i = 0; i < f->n; i++)

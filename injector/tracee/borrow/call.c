@@ -35,7 +35,7 @@
 #define STAND_NS  UINT64_C(100000000) /* for a thread asked to stop: on a busy machine it first needs a processor */
 #define WAIT_NS   UINT64_C(2000000)   /* agent/call.S */
 #define POLL_NS   20000
-#define WAITS     15u
+#define WAITS     15u /* 30 ms: other threads of the program may need this one */
 
 static struct dp_error *gone(const struct dp_process *p)
 {
@@ -77,7 +77,7 @@ static struct dp_error *write_frame(const struct dp_process *p, const struct dp_
 	memcpy(frame + DP_CALL_ARG, args, 4 * sizeof(*args));
 	put(frame, DP_CALL_ERRNO, site->errno_location);
 	put(frame, DP_CALL_STACK, site->stack);
-	put(frame, DP_CALL_SAVED, (uint64_t)(site->waits ? site->waits : WAITS) << 32);
+	memcpy(frame + DP_CALL_WAITS, &(const uint32_t){site->waits ? site->waits : WAITS}, sizeof(uint32_t));
 	put(frame, DP_CALL_MASK, mask);
 	put(frame, DP_CALL_FLAGS, r->eflags);
 	put(frame, DP_CALL_RSP, r->rsp);
