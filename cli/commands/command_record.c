@@ -131,7 +131,7 @@ static struct dp_error *loop(struct recorder *c)
 static struct dp_error *record_steps(struct recorder *c)
 {
 	DP_TRY(dp_signals_open(&c->signal_fd));
-	const struct dp_outputs_reader reader = {must_leave, c};
+	const struct dp_outputs_reader reader = {must_leave, c, c->signal_fd};
 	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), &reader, &c->out));
 	c->r.batch = dp_outputs_takes_batches(&c->out) ? on_batch : NULL;
 	if (c->out.record_dir)

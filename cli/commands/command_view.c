@@ -221,10 +221,11 @@ int dp_command_view(const struct dp_options *options)
 {
 	struct viewer v = {.options = options};
 	signal(SIGPIPE, SIG_IGN);
-	v.sources = options->no_lines ? NULL : dp_source_lines_create();
+	v.sources = options->no_lines ? NULL : dp_source_lines_create(-1);
 	struct dp_error *err = dp_view_create(&v.view);
 	if (!err)
 		err = options->view.against ? compare(&v) : show(&v);
+	dp_outputs_say_missed(v.sources);
 	dp_source_lines_destroy(v.sources);
 	dp_view_destroy(v.view);
 	const bool failed = err && !(err->tag == DP_TAG_OUTPUT && err->sys == EPIPE);

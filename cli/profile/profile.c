@@ -93,7 +93,7 @@ static bool must_leave(void *data)
 
 static struct dp_error *open_outputs(struct profile *p)
 {
-	const struct dp_outputs_reader reader = {must_leave, p};
+	const struct dp_outputs_reader reader = {must_leave, p, p->signal_fd};
 	DP_TRY(dp_flame_place(p->o));
 	DP_TRY(make_class(p));
 	for (size_t i = 0; i < p->n && wants_stacks(p); i++)

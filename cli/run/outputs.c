@@ -105,7 +105,7 @@ static struct dp_error *open_steps(const struct dp_options *o, const struct dp_t
 	ret->color = dp_options_color(o, ret->file);
 	DP_TRY(open_outlet(reader, ret));
 	DP_TRY(make_classes(trace, ret));
-	ret->sources = o->no_lines ? NULL : dp_source_lines_create();
+	ret->sources = o->no_lines ? NULL : dp_source_lines_create(reader->signal_fd);
 	DP_TRY(open_record(o, name, ret));
 	return open_live(o, ret);
 }
@@ -227,9 +227,18 @@ void dp_outputs_rest(struct dp_outputs *o)
 		        dropped);
 }
 
+void dp_outputs_say_missed(const struct dp_source_lines *sources)
+{
+	if (dp_source_lines_missed(sources))
+		fprintf(stderr,
+		        "dynprobe: debug information was not read in time: some frames have no source line, and no inlined "
+		        "functions\n");
+}
+
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary)
 {
 	struct dp_summary all = *summary;
+	dp_outputs_say_missed(o->sources);
 	all.verbose = options->verbose > 0;
 	all.aggregated = options->trace.asked.what;
 	all.launched = options->trace.command;

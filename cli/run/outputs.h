@@ -31,9 +31,10 @@ struct dp_outputs {
 	size_t nclasses;
 };
 
-struct dp_outputs_reader { /* outlet.h */
-	dp_outlet_leave_fn leave;
+struct dp_outputs_reader {
+	dp_outlet_leave_fn leave; /* outlet.h */
 	void *data;
+	int signal_fd; /* a signal cuts the wait for source lines short */
 };
 /* Event classes are the probes of `trace`. */
 struct dp_error *dp_outputs_open(const struct dp_options *options, const struct dp_trace_spec *trace, const char *name,
@@ -61,6 +62,8 @@ void dp_outputs_round(struct dp_outputs *o, uint64_t ns);
 size_t dp_outputs_settle(struct dp_outputs *o);
 /* The same, and says what was dropped. */
 void dp_outputs_rest(struct dp_outputs *o);
+/* Says on standard error that frames have no source lines because debug information was not read in time, if it is so. */
+void dp_outputs_say_missed(const struct dp_source_lines *sources);
 /* JSON goes where the events go, text to standard error. Adds what is known of the recording. */
 void dp_outputs_summary(const struct dp_outputs *o, const struct dp_options *options, const struct dp_summary *summary);
 /* After the summary: writes what is buffered. A command that is waited for may run for hours, or end dynprobe by its signal. */

@@ -192,7 +192,7 @@ static struct dp_error *open_outputs(struct dp_trace *t)
 		return NULL;
 	}
 	DP_TRY(dp_aggs_place(t->options));
-	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run};
+	const struct dp_outputs_reader reader = {dp_run_must_leave, &t->run, t->signal_fd};
 	DP_TRY(dp_outputs_open(t->options, t->run.trace, dp_target_comm(t->run.session[0]->target), &reader, &t->out));
 	DP_TRY(dp_calls_open(t->options, t->run.trace, t->out.file, &t->out.drawn, &t->tree));
 	dp_trace_calls_batches(t);

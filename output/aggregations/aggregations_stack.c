@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FINAL_NS UINT64_C(5000000000) /* waited for source lines */
-#define DELTA_NS UINT64_C(100000000)
+#define DELTA_NS UINT64_C(100000000) /* waited for source lines of a table that another one follows */
 
 _Static_assert(DP_AGG_NAME == DP_FRAME_TEXT, "a name is a frame's text");
 
@@ -74,8 +73,10 @@ void dp_aggs_look_up(const struct dp_aggs_shown *a)
 			any |= ask_stack(a, &one);
 		}
 	}
-	if (any)
-		dp_source_lines_wait(a->sources, a->delta ? DELTA_NS : FINAL_NS);
+	if (any && a->delta)
+		dp_source_lines_wait(a->sources, DELTA_NS);
+	else if (any)
+		dp_source_lines_finish(a->sources);
 }
 
 struct dp_source dp_agg_source(const struct dp_aggs_shown *a, const struct dp_agg_row *row, unsigned i)

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_NS UINT64_C(5000000000) /* waited at the end for source lines */
 #define MOST       ((size_t)16 << 20)   /* bytes of lines that wait for source lines */
 #define MANY       ((size_t)64 << 10)   /* bytes of lines that are passed on together: a pipe's size */
 
@@ -120,7 +119,7 @@ void dp_lines_pass_on(struct dp_lines *l, struct dp_writer *w)
 {
 	const bool many = l->nholes && l->whole >= MOST;
 	if (many && w->patient)
-		dp_source_lines_wait(w->sources, LONGEST_NS);
+		dp_source_lines_finish(w->sources);
 	pass_on(l, w, many);
 }
 
@@ -147,7 +146,7 @@ void dp_lines_finish(struct dp_lines *l, struct dp_writer *w)
 {
 	if (!l->nholes || w->error)
 		return;
-	dp_source_lines_wait(w->sources, LONGEST_NS);
+	dp_source_lines_finish(w->sources);
 	pass_on(l, w, true);
 	dp_lines_flush(l, w);
 }

@@ -5,6 +5,7 @@
 #include "probes/image/module.h"
 #include "probes/point/source/source_lookup.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,6 +17,9 @@
 #include <uthash.h>
 
 enum { ASKED_MOST = 1 << 18, KEY_MOST = 4608 };
+
+#define LONGEST_NS UINT64_C(30000000000) /* of the wait at the end */
+#define LOOK_NS    UINT64_C(50000000)    /* between two looks at `hurry` */
 
 struct file {
 	struct dp_source_file of;
@@ -41,11 +45,13 @@ struct dp_source_lines {
 	pthread_cond_t work, done;
 	struct dp_source_asked *first, **last;
 	bool started, busy, leave;
+	bool missed;
+	int hurry;
 	unsigned users; /* who destroys: the last of both threads */
 	pthread_t thread;
 };
 
-struct dp_source_lines *dp_source_lines_create(void)
+struct dp_source_lines *dp_source_lines_create(int hurry)
 {
 	struct dp_source_lines *l = calloc(1, sizeof(*l));
 	pthread_condattr_t attr;
@@ -59,6 +65,7 @@ struct dp_source_lines *dp_source_lines_create(void)
 	pthread_condattr_destroy(&attr);
 	l->last = &l->first;
 	l->users = 1;
+	l->hurry = hurry;
 	return l;
 }
 
@@ -247,18 +254,47 @@ struct dp_source dp_source_of(const struct dp_source_asked *asked)
 	return asked && dp_source_is_known(asked) ? asked->source : (struct dp_source){0};
 }
 
-void dp_source_lines_wait(struct dp_source_lines *lines, uint64_t ns)
+/* Is everything known? */
+static bool wait_until_known(struct dp_source_lines *l, uint64_t ns)
 {
 	struct timespec until;
-	if (!lines || !lines->started)
-		return;
+	if (!l || !l->started)
+		return true;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	ns += (uint64_t)until.tv_nsec;
 	until.tv_sec += (time_t)(ns / 1000000000);
 	until.tv_nsec = (long)(ns % 1000000000);
-	pthread_mutex_lock(&lines->lock);
-	while (lines->first || lines->busy)
-		if (pthread_cond_timedwait(&lines->done, &lines->lock, &until))
+	pthread_mutex_lock(&l->lock);
+	while (l->first || l->busy)
+		if (pthread_cond_timedwait(&l->done, &l->lock, &until))
 			break;
-	pthread_mutex_unlock(&lines->lock);
+	const bool known = !l->first && !l->busy;
+	pthread_mutex_unlock(&l->lock);
+	return known;
+}
+
+void dp_source_lines_wait(struct dp_source_lines *lines, uint64_t ns)
+{
+	wait_until_known(lines, ns);
+}
+
+static bool must_hurry(const struct dp_source_lines *l)
+{
+	return l->hurry >= 0 && poll(&(struct pollfd){.fd = l->hurry, .events = POLLIN}, 1, 0) > 0;
+}
+
+void dp_source_lines_finish(struct dp_source_lines *lines)
+{
+	uint64_t waited = 0;
+	while (!wait_until_known(lines, LOOK_NS)) {
+		waited += LOOK_NS;
+		lines->missed = waited >= LONGEST_NS || must_hurry(lines);
+		if (lines->missed)
+			return;
+	}
+}
+
+bool dp_source_lines_missed(const struct dp_source_lines *lines)
+{
+	return lines && lines->missed;
 }

@@ -21,7 +21,8 @@ struct dp_source { /* innermost first; the last one is the function itself. n 0:
 
 struct dp_source_lines;                               /* opaque */
 struct dp_source_asked;                               /* opaque: an address; owned by the lines */
-struct dp_source_lines *dp_source_lines_create(void); /* NULL: out of memory */
+/* `hurry`: a descriptor that ends the last wait when it becomes readable, or -1. NULL: out of memory. */
+struct dp_source_lines *dp_source_lines_create(int hurry);
 /* Does not wait for a lookup that takes long. Accepts NULL. */
 struct dp_source_lines *dp_source_lines_destroy(struct dp_source_lines *lines);
 
@@ -39,5 +40,12 @@ bool dp_source_is_known(const struct dp_source_asked *asked);
 struct dp_source dp_source_of(const struct dp_source_asked *asked);
 /* Waits until everything that was asked for is known, but no longer than that. */
 void dp_source_lines_wait(struct dp_source_lines *lines, uint64_t ns);
+/*
+ * The wait at the end of a run: until everything is known, but no longer than 30 s (reading the debug information of a large file
+ * on a busy machine takes seconds), and only until `hurry` becomes readable.
+ */
+void dp_source_lines_finish(struct dp_source_lines *lines);
+/* Did such a wait end too early? */
+bool dp_source_lines_missed(const struct dp_source_lines *lines);
 
 #endif
