@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * thousands [THREADS [OVER_US]]: 20,000 small functions, f10000 to f29999. One thread reads the clock in a loop, and records each
- * gap of more than OVER_US (200). The others call random functions, with short sleeps in between. At SIGTERM prints "gap END
- * LENGTH WAITED" for each gap, in nanoseconds (END: of CLOCK_MONOTONIC), and the result. WAITED: how long since the previous gap
- * the thread was runnable and had no processor.
+ * gap of more than OVER_US (200; 0: it sleeps instead). The others call random functions, with short sleeps in between. At SIGTERM
+ * prints "gap END LENGTH WAITED" for each gap, in nanoseconds (END: of CLOCK_MONOTONIC), and the result. WAITED: how long since the
+ * previous gap the thread was runnable and had no processor.
  */
 #include "target.h"
 
@@ -57,6 +57,8 @@ static size_t look_at_the_clock(uint64_t over_ns)
 {
 	uint64_t waited = waited_ns(), last = target_now_ns();
 	size_t n = 0;
+	while (over_ns == 0 && !target_stop)
+		target_sleep_us(5000);
 	while (!target_stop) {
 		const uint64_t now = target_now_ns(), before = last;
 		last = now;
