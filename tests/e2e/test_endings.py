@@ -7,6 +7,8 @@ import signal
 import harness
 from harness import Case, State, target_path, wait_until
 
+CALLS = 200000 if harness.FULL else 30000  # a ring of 16 KiB holds some hundred hits
+
 
 def lost(r):
     return r.summary["lost"]["total"]
@@ -47,7 +49,7 @@ class Endings(Case):
     def test_fork_children_run_right_and_record_nothing(self):
         t = self.target("forker")
         before = State(t.pid)
-        r = self.attach(t, "--function", "foo", "--function", "in_child", "-t", "regs", "-d", 1)
+        r = self.attach(t, "--function", "foo", "--function", "in_child", "-t", "regs", *(("-d", 1) if harness.FULL else ("-n", 20)))  # its children are between two of its own hits
         self.assert_ok(r)
         self.assertEqual({e["probe"] for e in r.events}, {"foo"}, "in_child runs in children only")
         self.assertEqual({e["tid"] for e in r.events}, {t.pid})
@@ -57,23 +59,28 @@ class Endings(Case):
 
     def test_children_forked_in_the_middle_of_a_hit_run_right(self):
         """A signal handler interrupts a hit and forks: in the child the hit goes on with wiped tables."""
-        for words in (
-            ("--function", "foo", "-t", "regs", "-t", "backtrace", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null"),
-            ("--function", "foo", "-t", "regs", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null", "--follow"),
-            ("--return", "foo", "-t", "duration", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null"),
+        quiet = ("-f", "json", "-o", "/dev/null")
+        small = ("--buffer-size", "16K", *quiet)
+        ways = [
+            ("--function", "foo", "-t", "regs", "-t", "backtrace", *small),
+            ("--return", "foo", "-t", "duration", *small, "--follow"),
             ("--return", "foo", "--hist", "duration"),
-            ("--function", "foo", "--count"),
             ("--function", "foo", "--count", "--by", "arg0"),
-            ("--function", "foo", "-t", "regs", "--when", "pid % 2 == 0 && hits % 2", "-f", "json", "-o", "/dev/null", "--follow"),
-            ("--return", "foo", "-t", "duration", "--buffer-size", "16K", "-f", "json", "-o", "/dev/null", "--follow"),
-            ("--return", "foo", "--hist", "duration", "--follow"),
-            ("--function", "foo", "--count", "--follow"),
+            ("--function", "foo", "-t", "regs", "--when", "pid % 2 == 0 && hits % 2", *quiet, "--follow"),
             ("--function", "foo", "--count", "--by", "pid", "--follow"),
             ("--function", "foo", "--count", "--by", "backtrace", "--follow"),
-        ):
+        ]
+        more = [
+            ("--function", "foo", "-t", "regs", *small, "--follow"),
+            ("--return", "foo", "-t", "duration", *small),
+            ("--function", "foo", "--count"),
+            ("--return", "foo", "--hist", "duration", "--follow"),
+            ("--function", "foo", "--count", "--follow"),
+        ]
+        for words in ways + more if harness.FULL else ways:
             with self.subTest(words):
                 t = self.target("handler_forks", 600000)
-                harness.tool("--pid", t.pid, "-q", "-d", 1, *words, status=0)
+                harness.tool("--pid", t.pid, "-q", "-d", 1 if harness.FULL else 0.3, *words, status=0)  # it forks 500 times a second
                 t.process.terminate()
                 self.assertEqual(t.process.wait(300), 0, t.output())
 
@@ -81,7 +88,7 @@ class Endings(Case):
         """A child that goes on with its parent's hit has the same stack addresses: it would find and change its parent's calls."""
         for words in ((), ("--follow",)):
             with self.subTest(words):
-                r = self.dynprobe("--return", "foo", "--max", "duration", "--min", "duration", *words, "--", harness.target_path("handler_forks"), 1500)
+                r = self.dynprobe("--return", "foo", "--max", "duration", "--min", "duration", *words, "--", harness.target_path("handler_forks"), 1500 if harness.FULL else 500)
                 self.assert_ok(r)
                 row = r.answers[-1]
                 self.assertGreaterEqual(row["min"], 0)
@@ -90,7 +97,7 @@ class Endings(Case):
     def test_fork_child_outlives_the_probes(self):
         """Children share the stubs' memory: it must stay valid for them when the parent's probes are removed and installed again."""
         t = self.target("forker")
-        for _ in range(5):
+        for _ in range(5 if harness.FULL else 2):
             self.assert_ok(self.attach(t, "--function", "foo", "-t", "regs", "-d", "0.2"))
             self.assert_ok(self.attach(t, "--function", "in_child", "--function", "foo", "-t", "backtrace", "-d", "0.2"))
         self.assert_clean(t.pid)
@@ -162,9 +169,9 @@ class Endings(Case):
         self.assert_result_ok(t)
 
     def test_every_hit_is_recorded_or_counted(self):
-        r = self.dynprobe("--function", "foo", "--buffer-size", "16K", "--", target_path("spin"), 200000)
+        r = self.dynprobe("--function", "foo", "--buffer-size", "16K", "--", target_path("spin"), CALLS)
         self.assert_ok(r)
-        self.assertEqual(len(r.events) + lost(r), 200000, str(r.summary))
+        self.assertEqual(len(r.events) + lost(r), CALLS, str(r.summary))
 
 
 if __name__ == "__main__":
