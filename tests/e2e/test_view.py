@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import harness
 from harness import Case, needs
@@ -74,9 +75,15 @@ def in_order(text):
 
 
 class WithProgram(Case):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="dp-e2e-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.shared = harness.compiled(os.path.join(folder, "prog"), "gcc", "-g", "-O1", "-w", "-pthread", text=PROGRAM)
+
     def setUp(self):
         super().setUp()
-        self.program = harness.compiled(self.path("prog"), "gcc", "-g", "-O1", "-w", "-pthread", text=PROGRAM)
+        self.program = shutil.copy(self.shared, self.path("prog"))  # some tests replace it
 
     def record(self, trace, *args, calls=300, threads=2, form="text"):
         """Runs the program under probes; returns what the run showed."""
@@ -99,7 +106,7 @@ class WithProgram(Case):
 
 class Shown(WithProgram):
     def test_text_is_that_of_the_live_run(self):
-        for contexts in (FIELDS, (*FIELDS, "-t", "backtrace"), ("-t", "regs", "-t", "backtrace:2"), ()):
+        for contexts in ((*FIELDS, "-t", "backtrace"), ("-t", "regs", "-t", "backtrace:2"), (), *([FIELDS] if harness.FULL else [])):
             with self.subTest(contexts):
                 name = f"t{len(contexts)}"
                 shown = self.record(name, "--function", "work", *contexts, "--return", "outer", "-t", "retval")
@@ -159,7 +166,7 @@ class Shown(WithProgram):
         self.same("elsewhere", shown, "--no-lines")
 
     def test_a_reader_that_leaves_is_no_error(self):
-        self.record("t", "--function", "work", "-t", "i", calls=20000, threads=1)
+        self.record("t", "--function", "work", "-t", "i", calls=5000, threads=1)
         p = subprocess.run(f"{harness.DYNPROBE} view {self.path('t')} | head -n 2; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
                            capture_output=True, text=True, timeout=300)  # fmt: skip
         self.assertEqual(len(p.stdout.splitlines()), 3)
@@ -184,7 +191,7 @@ class Wanted(WithProgram):
     def test_conditions_choose_what_the_probe_would_have_chosen(self):
         self.record("all", "--function", "work", *FIELDS, threads=1)
         for condition in ("r->len > 100", "r->kind == POST && i % 7 == 3", 's =~ "b*" || r->d > 60.5', 'r->name != "alpha"', "i * 2 - r->len > 0 ? i & 1 : i > 290",
-                          "(char)r->len < -20", "r->raw[5] == 7", "i / (i - 7) == 1", "sizeof(i) == 4"):  # fmt: skip
+                          "(char)r->len < -20", "r->raw[5] == 7", "i / (i - 7) == 1", "sizeof(i) == 4")[::1 if harness.FULL else 2]:  # fmt: skip
             with self.subTest(condition):
                 shutil.rmtree(self.path("chosen"), ignore_errors=True)
                 live = self.record("chosen", "--function", "work", *FIELDS, "--when", condition, threads=1)
@@ -220,7 +227,7 @@ class Wanted(WithProgram):
 
     def test_aggregations_are_those_of_a_run(self):
         self.record("t", "--function", "work", *FIELDS, "-t", "backtrace")
-        for args in AGGREGATIONS:
+        for args in AGGREGATIONS if harness.FULL else AGGREGATIONS[1::3]:
             with self.subTest(args):
                 live = harness.tool("--no-record", "-o", "-", "--function", "work", *args, "--", self.program, 300, 2, status=0).stdout
                 self.assertEqual(untimed(self.view("t", *args).stdout), untimed(live))
@@ -320,7 +327,7 @@ class Damaged(WithProgram):
         """Any damage: the tool neither crashes nor waits. (The unit test has every byte with several values.)"""
         with open(self.stream, "rb") as f:
             page = f.read(4096)
-        for at in range(0, 4096, 137):
+        for at in range(0, 4096, 137 if harness.FULL else 411):
             with open(self.stream, "r+b") as f:
                 f.write(page[:at] + bytes([page[at] ^ 0x81]) + page[at + 1 :])
             self.assertIn(self.view("t", status=None).returncode, (0, 121), at)
