@@ -9,6 +9,7 @@ import harness
 from harness import wait_until
 
 SMALL = ("--buffer-size", "16K")  # full after some hundred hits
+CALLS, THREADS, SIGNALS = (4000, 200, 20000) if harness.FULL else (1200, 60, 6000)  # many times what the rings hold, still
 LONG = "block=60s"  # tests that wait for so long have failed
 
 
@@ -30,23 +31,23 @@ class Block(harness.Case):
         return sum(int(line.split()[1]) for line in r.out.splitlines() if line.startswith(("foo", "children")))
 
     def test_no_hit_of_many_threads_is_lost(self):
-        r = self.tally("threads", 4000)
-        self.exact(r, 8 * 4000)
+        r = self.tally("threads", CALLS)
+        self.exact(r, 8 * CALLS)
         self.assertGreater(r.summary["waited"]["hits"], 0, "no ring was ever full: nothing was tested")
         self.assertGreater(r.summary["waited"]["ns"], 0)
         self.assertIn("RESULT OK", r.out)
 
     def test_no_hit_of_threads_that_come_and_go_is_lost(self):
-        r = self.tally("churn", 200)
-        self.exact(r, 200 * 100)
+        r = self.tally("churn", THREADS)
+        self.exact(r, THREADS * 100)
 
     def test_no_hit_of_signal_handlers_is_lost(self):
-        r = self.tally("signals", 20000)
+        r = self.tally("signals", SIGNALS)
         self.exact(r, self.called(r))
 
     def test_no_hit_of_fork_children_is_lost(self):
-        r = self.tally("fork", 4000, options=["--follow"])
-        self.exact(r, 5 * 4000 + 1)
+        r = self.tally("fork", CALLS, options=["--follow"])
+        self.exact(r, 5 * CALLS + 1)
         self.assertEqual(r.summary["followed"], 4)
 
     def test_the_removal_loses_no_hit_of_a_program_under_full_load(self):
@@ -108,7 +109,7 @@ class Block(harness.Case):
     def interrupt_waits(self, t):
         """dynprobe stands still again and again: then the program's threads wait, and are interrupted by its own signals."""
         p = self.start_attached(t, "--function", "foo", *SMALL, "--on-full", LONG)
-        for _ in range(5):
+        for _ in range(5 if harness.FULL else 2):
             size, handled = os.path.getsize(p.events), t.steps()
             wait_until(lambda: os.path.getsize(p.events) > size + 20000 or t.steps() > handled + 200, what="events")  # noqa: B023
             p.send_signal(signal.SIGSTOP)
@@ -166,8 +167,8 @@ class Overwrite(harness.Case):
         self.assertGreater(len(seen), 100)
 
     def test_the_newest_events_of_a_program_that_ends_are_kept(self):
-        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 100000)
-        self.newest(r, 100000)
+        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 20000)
+        self.newest(r, 20000)
         self.assertLess(len(r.events), 2000)
 
     def test_the_newest_events_up_to_the_removal_are_kept_while_the_program_goes_on(self):
@@ -191,7 +192,7 @@ class Overwrite(harness.Case):
                 self.assert_result_ok(t)
 
     def test_every_hit_of_many_threads_is_kept_or_told(self):
-        for mode, n, hits in (("threads", 4000, 8 * 4000), ("churn", 200, 200 * 100), ("signals", 20000, None)):
+        for mode, n, hits in (("threads", CALLS, 8 * CALLS), ("churn", THREADS, THREADS * 100), ("signals", SIGNALS, None)):
             with self.subTest(mode):
                 r = self.dynprobe("--function", "foo", *SMALL, "--overwrite", "--", harness.target_path("tally"), mode, n)
                 self.assert_ok(r)
@@ -211,7 +212,7 @@ class Overwrite(harness.Case):
 
     def test_a_killed_tool_leaves_a_sound_program(self):
         t = self.target("tally", "loop")
-        for _ in range(3):
+        for _ in range(3 if harness.FULL else 1):
             p = self.start_attached(t, "--function", "foo", *SMALL, "--overwrite")
             self.let_run(t)
             p.kill()
@@ -220,8 +221,8 @@ class Overwrite(harness.Case):
         self.assert_cleaned(t)
 
     def test_a_trace_tells_what_was_overwritten_before_its_first_event(self):
-        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 50000, record=self.path("trace"))
-        self.newest(r, 50000)
+        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 20000, record=self.path("trace"))
+        self.newest(r, 20000)
         lines = harness.babeltrace(self.path("trace"))
         self.assertEqual(len(lines), len(r.events))
 
