@@ -15,7 +15,7 @@ class Busy(harness.Case):
         self.assertNotEqual(harness.changed_text(target.pid), [])
 
     def test_bytes_that_another_tool_changed_after_a_dynprobe_was_killed(self):
-        t = self.target("spin")
+        t = self.target("spin", 0, 300)
         self.killed(t, "--function", "foo")
         t.process.send_signal(signal.SIGSTOP)  # it never comes by: the other tool's jump leads nowhere
         harness.wait_until(lambda: t.state() == "T", what="the target to stop")

@@ -18,7 +18,8 @@ CONTEXTS = (
     ("-t", "reg:rdi", "-t", "backtrace:4", "-t", "reg:xmm0"),
     ("-t", "regs"),
 )
-ROUNDS = 3 * len(CONTEXTS) if harness.FULL else 2
+ROUNDS = 3 * len(CONTEXTS) if harness.FULL else 1
+AGAIN = 3 * len(CONTEXTS) if harness.FULL else 2  # for programs whose threads or stacks are others by then
 
 
 class ControlFlow(Case):
@@ -44,7 +45,7 @@ class ControlFlow(Case):
     # -- children in the same memory
 
     def test_children_in_the_same_memory(self):
-        self.hold("cloner", probes=self.every_instruction("foo", "nested"))
+        self.hold("cloner", rounds=AGAIN, probes=self.every_instruction("foo", "nested"))
 
     def test_processes_that_share_memory_without_being_threads(self):
         self.hold("cloner", "alone", probes=self.every_instruction("foo", "nested"))
@@ -75,7 +76,7 @@ class ControlFlow(Case):
     # -- jumps out of functions
 
     def test_coroutines_and_long_jumps(self):
-        self.hold("jumper", probes=self.every_instruction("jumper!step", "yield", "resume", "deeper", "jump", "leave", "on_alarm"))
+        self.hold("jumper", rounds=AGAIN, probes=self.every_instruction("jumper!step", "yield", "resume", "deeper", "jump", "leave", "on_alarm"))
 
     def test_every_instruction_of_what_switches_stacks(self):
         """swapcontext, longjmp and their helpers in libc."""
@@ -106,6 +107,7 @@ class ControlFlow(Case):
     def test_samples_of_backtrace_never_crash(self):
         self.hold("walker", probes=self.every_instruction("leaf", "inner", "outer"))
 
+    @harness.long_form
     @unittest.skipUnless(os.path.exists(harness.target_path("walker-libunwind")), "libunwind-dev is not installed")
     def test_samples_of_libunwind_never_crash(self):
         self.hold("walker-libunwind", probes=self.every_instruction("leaf", "inner", "outer"))
