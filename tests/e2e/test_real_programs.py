@@ -20,7 +20,9 @@ PYTHON_FUNCTIONS = """_PyEval_EvalFrameDefault PyObject_GetAttr PyObject_SetAttr
  PyObject_GetIter PyIter_Next PyType_IsSubtype PyErr_SetString PyErr_Occurred PyErr_Clear _PyObject_GC_New PyObject_GC_Del PyUnicode_Join
  PyDict_New PyLong_FromSsize_t PyObject_Str PyObject_Repr PyObject_Size PyMem_Malloc PyMem_Free""".split()
 
-PYTHON_SCRIPT = r"""
+SHARE = 1 if harness.FULL else 5  # of the work
+
+PYTHON_SCRIPT = f"CALLS = {1500 // SHARE}" + r"""
 import hashlib, json, re, threading
 def work(n):
     d, out = {}, []
@@ -33,7 +35,7 @@ def work(n):
         out.append(re.sub("[0-9]+", lambda m: str(int(m[0]) + 1), "a%db%d" % (i, i * i)))
     return hashlib.sha256(json.dumps([d, sorted(out)]).encode()).hexdigest()
 results = [None] * 4
-def run(k): results[k] = work(1500 + k)
+def run(k): results[k] = work(CALLS + k)
 threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
 print(results)
@@ -46,9 +48,9 @@ SQLITE_FUNCTIONS = """sqlite3_step sqlite3_prepare_v2 sqlite3_finalize sqlite3_r
  sqlite3_mutex_leave sqlite3_stricmp sqlite3_strnicmp sqlite3_column_bytes sqlite3_column_int64 sqlite3_column_value sqlite3_user_data
  sqlite3_context_db_handle sqlite3_str_append sqlite3_str_appendall sqlite3_randomness sqlite3_sql""".split()
 
-SQLITE_SCRIPT = """
+SQLITE_SCRIPT = f"""
 CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c REAL);
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 20000)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < {20000 // SHARE})
 INSERT INTO t SELECT i, printf('row %d', i * 7919 % 10007), i / 3.0 FROM n;
 CREATE INDEX ti ON t(b);
 SELECT count(*), sum(a), total(c), min(b), max(b) FROM t;
@@ -58,7 +60,7 @@ DELETE FROM t WHERE a % 3 = 0; UPDATE t SET b = b || 'x' WHERE a % 2; PRAGMA int
 """
 
 C_SOURCE = "\n".join(f"int f{i}(int a, const char *s) {{ int r = 0; for (int i = 0; i < a; i++) r += s[i % {i + 1}] * {i}; return r ^ (a << {i % 31}); }}"
-                     for i in range(300))
+                     for i in range(300 // SHARE))
 
 
 def probes(names, *contexts):
@@ -113,7 +115,7 @@ class RealPrograms(Case):
 
     def test_shell_tools_of_coreutils(self):
         with open(self.path("numbers"), "w") as f:
-            f.writelines(f"{random.Random(i).random()}\n" for i in range(20000))
+            f.writelines(f"{random.Random(i).random()}\n" for i in range(20000 // SHARE))
         functions = ["libc.so.6!" + f for f in "malloc free realloc strcoll memcpy strlen memchr".split()]
         plain = subprocess.run(["sort", self.path("numbers")], capture_output=True)
         r = self.dynprobe("-q", "--function", "main", *(x for f in functions[:3] for x in ("--function", f)), "--", "sort", self.path("numbers"))
