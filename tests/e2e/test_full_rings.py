@@ -10,6 +10,7 @@ from harness import wait_until
 
 SMALL = ("--buffer-size", "16K")  # full after some hundred hits
 CALLS, THREADS, SIGNALS = (4000, 200, 20000) if harness.FULL else (1200, 60, 6000)  # many times what the rings hold, still
+SPINS = 20000 if harness.FULL else 5000
 LONG = "block=60s"  # tests that wait for so long have failed
 
 
@@ -167,8 +168,8 @@ class Overwrite(harness.Case):
         self.assertGreater(len(seen), 100)
 
     def test_the_newest_events_of_a_program_that_ends_are_kept(self):
-        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 20000)
-        self.newest(r, 20000)
+        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 5 * SPINS)
+        self.newest(r, 5 * SPINS)
         self.assertLess(len(r.events), 2000)
 
     def test_the_newest_events_up_to_the_removal_are_kept_while_the_program_goes_on(self):
@@ -221,8 +222,8 @@ class Overwrite(harness.Case):
         self.assert_cleaned(t)
 
     def test_a_trace_tells_what_was_overwritten_before_its_first_event(self):
-        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 20000, record=self.path("trace"))
-        self.newest(r, 20000)
+        r = self.dynprobe("--function", "foo", "-t", "reg:edi", *SMALL, "--overwrite", "--", harness.target_path("spin"), 2 * SPINS, record=self.path("trace"))
+        self.newest(r, 2 * SPINS)
         lines = harness.babeltrace(self.path("trace"))
         self.assertEqual(len(lines), len(r.events))
 

@@ -117,7 +117,7 @@ class Trap(Case):
         self.assert_result_ok(t)
 
     def test_command_that_is_started(self):
-        r = self.dynprobe("--tactic", "trap", "--function", "trapped_work", "--", harness.target_path("trapped"), "1")
+        r = self.dynprobe("--tactic", "trap", "--function", "trapped_work", "--", harness.target_path("trapped"), "3" if harness.FULL else "1")
         self.assert_trapped(r)
         self.assertIn("RESULT OK", r.out)
 

@@ -166,7 +166,7 @@ class Shown(WithProgram):
         self.same("elsewhere", shown, "--no-lines")
 
     def test_a_reader_that_leaves_is_no_error(self):
-        self.record("t", "--function", "work", "-t", "i", calls=5000, threads=1)
+        self.record("t", "--function", "work", "-t", "i", calls=20000 if harness.FULL else 5000, threads=1)
         p = subprocess.run(f"{harness.DYNPROBE} view {self.path('t')} | head -n 2; echo ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
                            capture_output=True, text=True, timeout=300)  # fmt: skip
         self.assertEqual(len(p.stdout.splitlines()), 3)
