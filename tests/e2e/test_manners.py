@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -132,10 +133,21 @@ class Typed(Case):
 class Named(Case):
     """What is wrong with the names of functions and values."""
 
-    def program(self, *flags):
+    made = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = cls.enterClassContext(harness.tempfile.TemporaryDirectory(prefix="dp-manners-"))
         for name, text in TWO.items():
-            self.written(name, text)
-        return self.target(compiled(self.path("app"), "gcc", "-O1", *flags, *(self.path(n) for n in TWO)))
+            with open(os.path.join(cls.folder, name), "w") as f:
+                f.write(text)
+
+    def program(self, *flags):
+        if flags not in self.made:
+            self.made[flags] = compiled(os.path.join(self.folder, f"app{len(self.made)}"), "gcc", "-O1", *flags, *(os.path.join(self.folder, n) for n in TWO))
+        with contextlib.suppress(FileNotFoundError):  # the one before is running
+            os.unlink(self.path("app"))
+        return self.target(shutil.copy(self.made[flags], self.path("app")))
 
     def test_a_command_that_only_starts_another_gets_the_advice_to_follow_it(self):
         spin = harness.target_path("spin")
