@@ -75,6 +75,7 @@ class Starts(Program):
         self.assertIn("started   12 processes", said)
         self.assertNotIn("retired", said)
 
+    @harness.long_form
     def test_many_starts_lose_nothing(self):
         p = self.watch("--set-url", "file://" + self.path("t"))
         calls = self.starts("fork", 30, 3)
@@ -88,7 +89,7 @@ class Starts(Program):
         p = self.watch("--session", "s", said="are probed when they start")
         self.await_armed(p, t.pid)
         self.wait_listed(t.pid, "dynprobe:foo")
-        for _ in range(200):
+        for _ in range(200 if harness.FULL else 50):
             os.kill(t.pid, signal.SIGUSR1)
             time.sleep(0.005)  # signals that come together are one call
         calls = self.starts("fork", 3, 4)
@@ -169,7 +170,7 @@ class Ends(Program):
         return self.daemon
 
     def test_killed_tool_leaves_nobody_held(self):
-        for _ in range(3):
+        for _ in range(3 if harness.FULL else 1):
             p = self.watch("--sink", "lttng")
             t = subprocess.Popen([target_path("starter"), "many", "10", self.started, "3"], stdout=subprocess.PIPE, text=True, **self.user.popen())
             wait_until(lambda: "are probed when" in self.said(), what="the first process")
