@@ -10,7 +10,7 @@ import sys
 import time
 
 import harness
-from harness import Case
+from harness import Case, long_form
 
 ROUNDS = 4 if not harness.FULL else 60
 QUIET = 1.0  # seconds, before and after
@@ -72,9 +72,11 @@ class Pauses(Case):
                 self.assertLessEqual(longest, end - begin)
         self.assertGreaterEqual(within, ROUNDS * 3 // 4, "the machine's host may disturb a round or two, not most of them")
 
+    @long_form
     def test_calm(self):
         self.check(1, "--function", "f1234*")
 
+    @long_form
     def test_busy(self):
         self.busy()
         self.check(1, "--function", "f1234*")
@@ -82,6 +84,7 @@ class Pauses(Case):
     def test_many_threads(self):
         self.check(60, "--function", "f1234*")
 
+    @long_form
     def test_many_threads_busy(self):
         self.busy()
         self.check(60, "--function", "f1234*")
@@ -90,6 +93,7 @@ class Pauses(Case):
         """A trap is installed with all threads held: failed attempts count, too."""
         self.check(20, "--probe", "f12345", "--tactic", "trap")
 
+    @long_form
     def test_all_threads_held_busy(self):
         self.busy()
         self.check(20, "--probe", "f12345", "--tactic", "trap")
