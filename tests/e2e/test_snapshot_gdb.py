@@ -6,7 +6,7 @@ import shutil
 import sys
 
 import harness
-from harness import Case, needs
+from harness import Case, long_form, needs
 
 BUILD = os.path.dirname(os.path.dirname(harness.TARGETS))
 SOURCES = os.path.join(harness.ROOT, "tests", "extract")
@@ -44,6 +44,7 @@ class SnapshotAsGdb(Case):
         path = self.path(os.path.splitext(source)[0] + "-" + compiler)
         return harness.compiled(path, compiler, "-g", *options, os.path.join(SOURCES, source), "-pthread")
 
+    @long_form  # optimized C by gcc is in tails.c, too
     def test_c_optimized_by_gcc(self):
         p = self.spawn(self.built("gcc", "shapes.c", "-O2"))
         self.quiet(p)
@@ -76,6 +77,7 @@ class SnapshotAsGdb(Case):
         self.quiet(p, threads=5)
         self.same(p, 140)
 
+    @long_form
     def test_cxx_optimized_by_clang(self):
         p = self.spawn(self.built("clang++", "shapes.cc", "-O2"))
         self.quiet(p, threads=2)
@@ -84,14 +86,16 @@ class SnapshotAsGdb(Case):
     def test_damaged_debug_information_ends(self):
         """The long form is tests/extract/damage.py."""
         path = self.built("gcc", "shapes.c", "-O2")
-        self.assertEqual([w for w in (damage.run(DUMP, path, seed, self.dir) for seed in range(1, 9)) if w], [])
+        self.assertEqual([w for w in (damage.run(DUMP, path, seed, self.dir) for seed in range(1, 9 if harness.FULL else 4)) if w], [])
 
+    @long_form
     @needs("redis-server")
     def test_redis(self):
         p = self.spawn("redis-server", "--port", "0", "--unixsocket", os.path.join(self.dir, "s"), "--save", "", "--appendonly", "no")
         self.quiet(p, threads=4)
         self.same(p, 20, passing="epoll_wait sc_ret")
 
+    @long_form
     def test_python(self):
         program = "import threading, time\ndef f(n):\n  if n: return f(n - 1)\n  time.sleep(1000)\n" \
                   "threading.Thread(target=f, args=(5,), daemon=True).start()\nf(9)\n"
