@@ -194,8 +194,8 @@ class Traps(Families):
         self.assert_result_ok(t)
 
     def test_killed_while_children_are_born(self):
-        for n in (1, 20, 100):
-            t = self.family("burst", 1000)
+        for n in (1, 20, 100) if FULL else (1, 100):
+            t = self.family("burst", 1000 if FULL else 500)
             p = self.start_attached(t, "--follow", "--function", "foo", *TRAP)
             os.kill(t.pid, signal.SIGUSR1)
             self.await_output(p, 150 * n)
@@ -216,10 +216,11 @@ class Traps(Families):
             self.assertEqual(lost(r), 0, str(r.summary))
 
     def test_children_forked_in_the_middle_of_a_trap_or_a_load_that_faults(self):
-        for words in (("-t", "regs", *TRAP), ("-t", "long:nothing:16"), ("-t", "long:nothing:16", *TRAP), ("--count", "--by", "backtrace", *TRAP)):
+        both = (("-t", "long:nothing:16", *TRAP), ("--count", "--by", "backtrace", *TRAP))  # the first: a trap, and a load that faults in it
+        for words in (("-t", "regs", *TRAP), ("-t", "long:nothing:16"), *both) if FULL else both:
             with self.subTest(words):
                 shown = () if "--count" in words else ("--no-record", "-f", "json", "-o", "/dev/null")
-                tool("--follow", "--function", "foo", "-q", *words, *shown, "--", target_path("handler_forks"), 3000 if FULL else 400, status=0)
+                tool("--follow", "--function", "foo", "-q", *words, *shown, "--", target_path("handler_forks"), 3000 if FULL else 150, status=0)
 
     @needs_root
     def test_programs_that_children_execute(self):
@@ -235,7 +236,7 @@ class Traps(Families):
         """vfork, posix_spawn and fork all the time: none of them loses its signals."""
         t = self.target("forkload")
         p = self.start_attached(t, "--follow", "--function", "foo", *TRAP)
-        self.await_output(p, 100000)
+        self.await_output(p, 100000 if FULL else 30000)
         r = self.finish(p)
         self.assert_ok(r)
         self.assert_trapped(r)
