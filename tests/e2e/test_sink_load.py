@@ -17,9 +17,9 @@ import lttng_env
 from harness import wait_until
 
 DRIVER = harness.target_path("sink_driver")
-STORMS = 1000 if harness.FULL else 6  # each kind of storm once
+STORMS = 1000 if harness.FULL else 3  # of six kinds
 READS_INPUT = "0 0x0 "  # read(0, ...)
-KILLS = 300 if harness.FULL else 6
+KILLS = 300 if harness.FULL else 2
 
 
 def thread_names(pid):
@@ -103,7 +103,7 @@ class Program(SinkCase):
 
     def test_stopped_while_it_loads(self):
         target = self.target("libcstorm", 1, 0, 1, 0)
-        for i in range(5):
+        for i in range(5 if harness.FULL else 3):
             with subprocess.Popen([DRIVER, "-l", "500", str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
                 time.sleep(0.004 * (i + 1))  # another moment of the loading each time
                 os.kill(target.pid, signal.SIGSTOP)
@@ -164,6 +164,7 @@ class RealPrograms(SinkCase):
     def test_python(self):
         self.run_and_load(["/usr/bin/python3", "-c", "import json, re, time\nwhile True: time.sleep(0.01)"], "230 ")
 
+    @harness.long_form
     @harness.needs("bash")
     def test_bash(self):
         self.run_and_load(["bash", "-c", "while read x; do :; done"], READS_INPUT)
@@ -172,6 +173,7 @@ class RealPrograms(SinkCase):
     def test_redis(self):
         self.run_and_load(["redis-server", "--port", "0", "--unixsocket", self.path("redis"), "--save", ""], "232 ")
 
+    @harness.long_form
     @harness.needs("sqlite3")
     def test_sqlite3(self):
         self.run_and_load(["sqlite3", self.path("db")], READS_INPUT)
@@ -179,7 +181,7 @@ class RealPrograms(SinkCase):
 
 class Daemons(SinkCase):
     def test_none_then_one(self):
-        target = self.target("threads")
+        target = self.target("gaps")
         self.load(target.pid)
         self.sessiond()
         self.wait_listed(target.pid, "dynprobe:driven_one")
@@ -187,7 +189,7 @@ class Daemons(SinkCase):
 
     def test_one_that_answers(self):
         self.sessiond()
-        target = self.target("threads")
+        target = self.target("gaps")
         self.load(target.pid)
         self.wait_listed(target.pid, "dynprobe:driven_one")
         self.good_end(target)
@@ -197,7 +199,7 @@ class Daemons(SinkCase):
         daemon.freeze()
         popen = self.root.popen()
         popen["env"] = {**popen["env"], "LTTNG_UST_REGISTER_TIMEOUT": "60000"}  # LTTng's own wait would take this long
-        target = self.target("threads", **popen)
+        target = self.target("gaps", **popen)
         said = self.load(target.pid, "-l", "50000")
         self.assertTrue(said["fresh"])
         daemon.thaw()
