@@ -194,7 +194,7 @@ function innermost(i) { fs.writeSync(nul, 'x'); return i + 1; }
 function around(i) { return innermost(i) + 1; }
 const nul = fs.openSync('/dev/null', 'w');
 console.log('READY');
-for (let i = 0; ; i++) { around(i); if (i % 1000 == 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1); }
+for (let i = 0; ; i++) { around(i); if (i % 20 == 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1); }
 """
 
     def test_javascript_down_to_main(self):
