@@ -4,6 +4,7 @@
 DP_FULL=1 tests every call; otherwise a sample of them, another one each time.
 """
 
+import itertools
 import os
 import random
 import re
@@ -16,7 +17,7 @@ import harness
 import killing
 from harness import DYNPROBE, Case, State, changed_text, target_path
 
-SAMPLES = 40
+SAMPLES = 10
 
 
 class Killed(killing.Killing, Case):
@@ -44,9 +45,13 @@ class Killed(killing.Killing, Case):
         total, _, status = self.run_on(0, t, *args)
         self.assertEqual(status, 0)
         self.assert_clean(t.pid)
-        left = interrupted = 0
-        instants = list(self.instants(total, SAMPLES))
-        for at in instants:
+        left = interrupted = kills = 0
+        sampled = list(self.instants(total, SAMPLES))
+        further = (random.randrange(1, total) for _ in range(100))  # until one comes while the probe is installed: a seventh of the time
+        for at in itertools.chain(sampled, further):
+            if left and kills >= len(sampled):
+                break
+            kills += 1
             if fresh or not t.alive():
                 interrupted += self.assert_result_right(t) > 0
                 t.close()
@@ -55,13 +60,14 @@ class Killed(killing.Killing, Case):
             with self.subTest(stop=at, call=call):
                 self.goes_on(t)
                 left += bool(changed_text(t.pid))
-                if at % 4 == 0:  # a later dynprobe finds and removes what was left, and works
+                if kills % 4 == 0:  # a later dynprobe finds and removes what was left, and works
                     r = self.attach(t, "--function", "foo", "-n", 3)
                     self.assert_ok(r)
                     self.assert_clean(t.pid)
         interrupted += self.assert_result_right(t) > 0
         self.assertGreater(left, 0, "no kill came while the probe was installed")
-        self.assertLessEqual(interrupted, len(instants) // 10, "more calls failed than the short instant between a stop and its repair explains")
+        # One such instant in thirty kills is usual: among ten it may come twice.
+        self.assertLessEqual(interrupted, max(2, kills // 10), "more calls failed than the short instant between a stop and its repair explains")
 
     def test_at_every_call_one_thread(self):
         self.at_every_call("spin", "--function", "foo", "-t", "regs", "-n", "20", target_args=(0, 100))
@@ -76,7 +82,7 @@ class Killed(killing.Killing, Case):
         t = self.target("spin", 0, 100)
         total, _, _ = self.run_on(0, t, "--function", "foo", "-n", "20")
         rng = random.Random()
-        for i in range(40 if harness.FULL else 12):
+        for i in range(40 if harness.FULL else 5):
             self.run_on(rng.randrange(1, total), t, "--function", "foo", "-n", "20")
             self.goes_on(t)
         r = self.attach(t, "--function", "foo", "-n", 20)
@@ -93,7 +99,7 @@ class Killed(killing.Killing, Case):
         subprocess.run(argv(0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
         total = int(open(report).read().split()[0])
         ran, not_run = 0, 0
-        for at in list(self.instants(total, SAMPLES))[::2]:
+        for at in list(self.instants(total, SAMPLES))[:: 2 if harness.FULL else 1]:
             with self.subTest(stop=at):
                 # reads to the end of the output: until no process can write there
                 text = subprocess.run(argv(at), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=300).stdout
@@ -131,7 +137,7 @@ class Killed(killing.Killing, Case):
         t = self.target("threads", 16)
         p = self.start_attached(t, "--function", "foo", "--when", "arg0 % 256 == 0")  # few events: the threads do nothing but hit
         p.send_signal(signal.SIGSTOP)
-        for _ in range(60 if harness.FULL else 4):
+        for _ in range(60 if harness.FULL else 2):
             time.sleep(1)  # for the timers of the hold watchdog
             self.goes_on(t)
         p.send_signal(signal.SIGCONT)
