@@ -4,7 +4,7 @@
 import harness
 from harness import Case, State
 
-ROUNDS = 500 if harness.FULL else 30
+ROUNDS = 500 if harness.FULL else 10
 
 
 def resident_kib(pid):
