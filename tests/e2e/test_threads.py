@@ -64,6 +64,9 @@ int main(int argc, char **argv)
 """
 
 
+ROUNDS = 5 if harness.FULL else 2
+
+
 class Threads(Case):
     NAMES = {"app", "worker-0", "worker-1", "worker-2"}
 
@@ -112,7 +115,7 @@ class Threads(Case):
 
     def test_sixty_four_threads_running_and_asleep(self):
         t = self.target("threads", 64)
-        self.rounds(t, 5)
+        self.rounds(t, ROUNDS)
         self.assert_result_ok(t)
 
     def test_events_name_their_threads(self):
@@ -152,23 +155,23 @@ class Threads(Case):
     def test_no_system_call_is_interrupted_and_no_wake_up_lost(self):
         """Covers every call that a stop makes fail with EINTR, and handled signals that arrive during the stop."""
         t = self.target("eintr")
-        self.rounds(t, 10, "--function", "foo", "-n", 2)
-        self.rounds(t, 5, "--function", "foo", "--tactic", "window", "-n", 2)  # with all threads held
+        self.rounds(t, 2 * ROUNDS, "--function", "foo", "-n", 2)
+        self.rounds(t, ROUNDS, "--function", "foo", "--tactic", "window", "-n", 2)  # with all threads held
         self.assert_result_ok(t)
 
     def test_all_signals_blocked(self):
         t = self.target("blocked")
-        self.rounds(t, 5)
+        self.rounds(t, ROUNDS)
         self.assert_result_ok(t)
 
     def test_signal_storm(self):
         t = self.target("sigstorm")
-        self.rounds(t, 5, "--function", "foo", "-t", "regs", "-t", "backtrace", "-n", 500)
+        self.rounds(t, ROUNDS, "--function", "foo", "-t", "regs", "-t", "backtrace", "-n", 500)
         self.assert_result_ok(t)
 
     def test_longjmp_out_of_probed_functions(self):
         t = self.target("longjmper")
-        self.rounds(t, 5, "--function", "foo", "--function", "on_alarm", "-t", "regs", "-d", "0.3")
+        self.rounds(t, ROUNDS, "--function", "foo", "--function", "on_alarm", "-t", "regs", "-d", "0.3")
         self.assert_result_ok(t)
 
     def test_exceptions_through_probed_functions(self):
@@ -196,7 +199,7 @@ class Threads(Case):
     def test_threads_that_start_and_end_while_probed(self):
         """More threads come and go than there are rings: rings are reused, or the loss is counted."""
         t = self.target("churn")
-        r = self.attach(t, "--function", "foo", "-t", "reg:rdi", "-d", 2)
+        r = self.attach(t, "--function", "foo", "-t", "reg:rdi", "-d", 2 if harness.FULL else 1)
         self.assert_ok(r)
         self.assertGreater(len({e["tid"] for e in r.events}), 20)
         self.assert_clean(t.pid)
