@@ -229,9 +229,9 @@ class Pending(harness.Case):
 
     def test_cycles_under_load(self):
         t = self.loads("cycle")
-        for seconds in (30, 10) if harness.FULL else (4, 2):
+        for end in (("-d", 30), ("-d", 10)) if harness.FULL else (("-n", 400), ("-n", 200)):  # a cycle has 51 hits
             r = self.attach(t, "--pending", "--function", "late.so!plugin_work", "-t", "reg:rdi", "--function", "foo", "--when", "(edi & 0xfffff) == 5",
-                            "-d", seconds)
+                            *end)
             self.assertEqual(r.status, 0, str(r))
             self.assertGreater(len(r.events), 50, str(r))
             self.assertEqual(r.summary["left_bytes"], 0, str(r) + str(r.summary))
@@ -240,7 +240,7 @@ class Pending(harness.Case):
 
     def test_tool_killed_in_the_middle_of_cycles(self):
         t = self.loads("cycle")
-        for i in range(30 if harness.FULL else 6):
+        for i in range(30) if harness.FULL else (0, 2, 5):
             p = self.start("--pid", t.pid, "--pending", "--function", "late.so!plugin_work", "--max-wait", "1s")
             self.wait_for(p, "is armed")
             time.sleep(0.013 * i)  # at another moment of the cycle each time
