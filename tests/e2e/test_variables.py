@@ -10,14 +10,15 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 
 import lttng_env
 import binutils
 import harness
-from harness import Case, needs
+from harness import Case, long_form, needs
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "variables")
-ROUNDS = 400
+ROUNDS = 400 if harness.FULL else 100
 ARGS = "n small big d f pair_a pair_b mixed_n mixed_d seventh eighth color".split()
 MEMBERS = "req_len req_name req_hdr_type req_hdr_tag req_flag req_wide req_below req_weight req_ratio req_color req_ok req_raw req_id".split()
 EXPRESSIONS = {
@@ -57,8 +58,20 @@ def same_float(value, name):
 
 
 class Variables(Case):
+    @classmethod
+    def setUpClass(cls):
+        built = tempfile.TemporaryDirectory(prefix="dp-e2e-")
+        cls.addClassCleanup(built.cleanup)
+        cls.built, cls.programs = built.name, {}
+
     def build(self, source, *command):
-        return harness.compiled(self.path("program"), *command, os.path.join(SOURCES, source), cwd=self.dir)
+        """Compiled once for all tests."""
+        key = source, command
+        if key not in self.programs:
+            folder = os.path.join(self.built, str(len(self.programs)))
+            os.mkdir(folder)
+            self.programs[key] = harness.compiled(os.path.join(folder, "program"), *command, os.path.join(SOURCES, source), cwd=folder)
+        return self.programs[key]
 
     def trace(self, program, *args, rounds=ROUNDS):
         """Runs the program under probes: (what it printed, the events of each probe)."""
@@ -104,6 +117,7 @@ class Variables(Case):
     def test_gcc_split(self):
         self.check_plain("gcc", "-O0", "-g", "-gsplit-dwarf")
 
+    @long_form
     @needs("clang")
     def test_clang_unoptimized(self):
         self.check_plain("clang", "-O0", "-g")
@@ -216,6 +230,7 @@ class Variables(Case):
     def test_inlined_functions_unoptimized(self):
         self.check_inlined("gcc", "-O0", "-g", "-DINLINE=static inline __attribute__((always_inline))")
 
+    @long_form
     @needs("clang")
     def test_inlined_functions_clang(self):
         self.check_inlined("clang", "-O0", "-g", "-DINLINE=static inline __attribute__((always_inline))")
@@ -387,9 +402,8 @@ class Variables(Case):
 
     @needs("dwz")
     def test_types_that_dwz_moved_to_the_shared_file_are_known_to_casts(self):
-        program = self.build("plain.c", "gcc", "-gdwarf-4", "-O0", "-g")
-        other = program + "-2"
-        shutil.copy(program, other)
+        built = self.build("plain.c", "gcc", "-gdwarf-4", "-O0", "-g")
+        program, other = (shutil.copy(built, self.path(name)) for name in ("program", "program-2"))  # dwz changes both
         subprocess.run(["dwz", "-m", self.path("shared.debug"), program, other], check=True)
         self.assertIn("request", binutils.readelf("-p.debug_str", self.path("shared.debug")))
         line = self.seen(program, "a=((struct request *)$rdi)->hdr.type - req->hdr.type", "b=sizeof(union either)", "c=(enum color)5")
