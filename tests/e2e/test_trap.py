@@ -65,7 +65,7 @@ class Trap(Case):
         t = self.target("churn")
         before = [status(t.pid, f) for f in ("SigCgt", "SigIgn")]
         probes = [a for o in offsets(t.path, "foo") for a in ("--probe", f"foo+{o}")]
-        r = self.attach_traps(t, *probes, "-d", "2" if harness.FULL else "0.4")
+        r = self.attach_traps(t, *probes, *(("-d", "2") if harness.FULL else ("-n", 40 * len(probes))))
         self.assert_trapped(r, len(probes) // 2)
         self.assert_clean(t.pid)
         self.assertEqual([status(t.pid, f) for f in ("SigCgt", "SigIgn")], before)
@@ -151,9 +151,9 @@ class Trap(Case):
 
     # ---- programs
 
-    def traps_in(self, pid, specs, seconds="2" if harness.FULL else "0.5"):
+    def traps_in(self, pid, specs):
         probes = [a for s in specs for a in ("--function", s)]
-        r = self.dynprobe("--pid", pid, "--tactic", "trap", *probes, "-d", seconds)
+        r = self.dynprobe("--pid", pid, "--tactic", "trap", *probes, *(("-d", "2") if harness.FULL else ("-n", 2000)))
         self.assertIn(r.status, (0, 121), str(r))
         self.assertGreaterEqual([p["tactic"] for p in r.summary["probes"]].count("trap"), 1, str(r))
         self.assert_hits(r, 10)
