@@ -7,6 +7,7 @@ before the contained one.
 """
 
 import ctypes
+import functools
 import json
 import os
 import re
@@ -74,6 +75,7 @@ DOCKER_CAPABILITIES = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31]
 # ---- outside -------------------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def needed_files(program):
     """The program's libraries, as ldd lists them, and its loader."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
