@@ -16,10 +16,10 @@ import harness
 import lttng_env
 import lttng_probe
 from binutils import exported
-from harness import free_port, needs, wait_until
+from harness import free_port, long_form, needs, wait_until
 from redis_server import RedisServer
 
-TIMES = 30 if harness.FULL else 3  # how often probes come and go during a load
+TIMES = 30 if harness.FULL else 2  # how often probes come and go during a load
 PYTHON = "/usr/bin/python3"
 CHANNEL = ("--subbuf-size=64K", "--num-subbuf=4", "--tracefile-size=512K", "--tracefile-count=2")  # the newest events of a load
 
@@ -170,6 +170,7 @@ class Nginx(Programs):
         self.assertEqual(self.server.wait(300), 0)
         self.assertNotRegex(self.error_log(), r"\[(alert|crit|emerg)\]|exited on signal")
 
+    @long_form
     def test_probes_come_and_go_under_load(self):
         self.session("s", "dynprobe:*", channel=CHANNEL)
         before = self.workers()
@@ -249,7 +250,7 @@ class Redis(Programs):
 
     def test_probes_come_and_go_under_load_and_background_saves(self):
         self.session("s", "dynprobe:*", channel=CHANNEL)
-        commands = "".join(f"{c}\n" for c in redis_workload(1500))
+        commands = "".join(f"{c}\n" for c in redis_workload(1500 if harness.FULL else 500))
         plain, probed = start_redis(self, "plain"), start_redis(self, "probed")
         answers = plain.cli(stdin=commands)
         client = threading.Thread(target=lambda: setattr(self, "answers", probed.cli(stdin=commands)), daemon=True)
@@ -410,6 +411,7 @@ class Python(Programs):
         self.assertEqual(t.errors(), plain.stderr)
         self.assertGreaterEqual(len(self.names_seen()), 20)
 
+    @long_form
     def test_asyncio(self):
         self.assert_same(*self.compare(ASYNCIO))
 
