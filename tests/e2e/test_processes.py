@@ -86,7 +86,7 @@ class Processes(Case):
         name = f"dpc{os.getpid()}"
         os.symlink(harness.target_path("forkload"), self.path(name))
         t = self.target(self.path(name), "2")
-        for _ in range(25):
+        for _ in range(25 if harness.FULL else 6):
             r = self.dynprobe("--pid", name, "--function", "foo", "-d", "50ms")
             self.assert_ok(r)
             harness.tool("status", "--pid", name, status=0)
