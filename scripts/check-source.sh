@@ -57,7 +57,8 @@ twice=$(files 'base/*.[ch]' 'agent/*.[ch]' 'probes/*.[ch]' 'trampoline/*.[ch]' '
 complain "tags that are defined twice:" "$twice"
 
 unlicensed=$(files '*.c' '*.h' '*.S' '*.def' '*.lds' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' 'Makefile' '.ci/run' |
-	while read -r f; do head -n 3 "$f" | grep -q 'SPDX-License-Identifier: MIT' || echo "  $f"; done)
+	xargs awk 'FNR == 1 { file[++n] = FILENAME } FNR <= 3 && /SPDX-License-Identifier: MIT/ { has[FILENAME] }
+		END { for (i = 1; i <= n; i++) if (!(file[i] in has)) print "  " file[i] }')
 complain "no SPDX licence line among the first three:" "$unlicensed"
 
 long=$(files '*.c' '*.h' '*.S' | xargs wc -l | awk '$2 != "total" && $1 > 500 { print "  " $2 ": " $1 " lines" }')
@@ -68,10 +69,13 @@ complain "left undone:" "$undone"
 
 # Each tag needs a test that names it; this one has none yet (huge pages would have to be reserved). Files that only use a tag as an example do not count.
 known='DP-HUGETLBFS'
-untested=$(sed -nE 's/^DP_TAG\(([A-Z0-9_]+), "DP-([A-Z0-9-]+)".*/\1 \2/p' base/tags.def | while read -r id name; do
-	git grep --untracked -qE "(DP[-_]$(echo "$name" | sed 's/-/[-_]/g')|DP_TAG_$id)([^A-Z_-]|_[^A-Z]|\$)" -- tests ':!tests/unit/base' ':!tests/unit/output' \
-		':!tests/e2e/test_explain.py' || echo "DP-$name"
-done)
+untested=$(git grep --untracked -ohE 'DP[-_][A-Z0-9_-]+' -- tests ':!tests/unit/base' ':!tests/unit/output' ':!tests/e2e/test_explain.py' |
+	awk '
+	NR == FNR { sub(/[_-]+$/, ""); gsub("-", "_"); named[$0]; next }
+	match($0, /^DP_TAG\([A-Z0-9_]+, "DP-[A-Z0-9-]+"/) {
+		split($0, part, /[(,"]+ ?"?/); id = part[2]; name = part[3]; with = name; gsub("-", "_", with)
+		if (!((with in named) || (("DP_TAG_" id) in named))) print name
+	}' - base/tags.def)
 complain "tags of base/tags.def that no test names, or that one names by now (then take them off the list in this script):" \
 	"$(for tag in $untested $known; do echo "  $tag"; done | sort | uniq -u)"
 
