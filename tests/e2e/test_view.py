@@ -213,6 +213,22 @@ class Wanted(WithProgram):
         self.assertIn("100 work  beta\\n\n", self.view("t", "--count", "--by", "s").stdout)
         self.assertIn("[DP-SYNTAX]", self.view("t", "--sum", "s", status=harness.OWN_FAILURE).stderr)
 
+    def test_a_part_of_a_string_stands_for_no_other(self):
+        self.record("t", "--function", "work", "-t", "str(s, 3)", "-t", "str(s)", "-t", "str(s, 2)", threads=1)
+        for key, want in (("str(s)", {"alpha", "beta\n", 'gamma "quoted" and longer than the others'}), ("str(s, 3)", {"alp...", "bet...", "gam..."}),
+                          ("str(s, 2)", {"al...", "be...", "ga..."})):  # fmt: skip
+            with self.subTest(key):
+                self.assertEqual({r["key"] for r in harness.objects(self.view("t", "-f", "json", "--count", "--by", key).stdout)}, want)
+        by_name = self.view("t", "--count", "--by", "s").stdout
+        self.assertEqual(by_name.replace("by s\n", "by str(s)\n"), self.view("t", "--count", "--by", "str(s)").stdout)
+        self.record("cut", "--function", "work", "-t", "str(s, 3)", threads=1)
+        self.assertEqual(self.view("cut", "--count", "--by", "str(s)").stdout.count("..."), 3, "what is cut looks so")
+        for trace, key in (("t", "str(s, 4)"), ("cut", "str(s, 2)")):
+            with self.subTest(key):
+                p = self.view(trace, "--count", "--by", key, status=harness.OWN_FAILURE)
+                self.assertIn("the string was not recorded with this limit; there are", p.stderr)
+                self.assertIn("[DP-NO-VARIABLE]", p.stderr)
+
     def test_facts_and_fields_by_name(self):
         self.record("t", "--function", "work", "-t", "i", "-t", "reg:rsi", "--return", "outer", "-t", "retval", threads=1)
         for condition, count in (('probe == "work"', 300), ("$rsi == i && i < 10", 10), ("rsi >= 290", 10), ("retval < 0", 2), ('comm == "prog" && pid == tid', 0),

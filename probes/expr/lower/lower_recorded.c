@@ -15,7 +15,7 @@
 
 struct dp_recorded_scope {
 	const struct dp_fields *fields;
-	struct dp_ast **label; /* of each field: as it was typed; NULL: it is no expression */
+	struct dp_ast **label; /* of each field: as it was typed, or its name; NULL: it is no expression */
 };
 
 struct dp_error *dp_scope_recorded(const struct dp_fields *fields, struct dp_scope **ret)
@@ -33,7 +33,7 @@ struct dp_error *dp_scope_recorded(const struct dp_fields *fields, struct dp_sco
 	}
 	for (size_t i = 0; i < fields->n; i++) {
 		const struct dp_field *f = &fields->field[i];
-		struct dp_error *err = f->label ? dp_ast_parse(&s->arena, f->label, &label[i]) : NULL;
+		struct dp_error *err = dp_ast_parse(&s->arena, f->label ? f->label : f->name, &label[i]);
 		if (err)
 			label[i] = NULL;
 		dp_error_destroy(err);
@@ -73,22 +73,45 @@ static const struct dp_ast *without_str(const struct dp_ast *ast)
 	return ast && ast->kind == DP_AST_STR ? ast->a : ast;
 }
 
-static bool is_field(const struct dp_recorded_scope *r, size_t i, const struct dp_ast *ast)
+/* str(x, 9): the field's label is that of str(x), its size tells the limit. */
+static bool has_limit(const struct dp_ast *ast)
 {
-	const struct dp_field *f = &r->fields->field[i];
-	if (is_name(ast) && !strcmp(ast->name, f->name))
-		return true;
-	if (same(ast, r->label[i]))
-		return true;
-	return f->type == DP_TYPE_STRING && same(without_str(ast), without_str(r->label[i]));
+	return ast->kind == DP_AST_STR && ast->value;
 }
 
+static bool is_text(const struct dp_recorded_scope *r, size_t i, const struct dp_ast *ast)
+{
+	const struct dp_field *f = &r->fields->field[i];
+	return f->type == DP_TYPE_STRING && same(without_str(ast), without_str(r->label[i])) &&
+	       (!has_limit(ast) || f->size == ast->value + sizeof("..."));
+}
+
+static bool is_field(const struct dp_recorded_scope *r, size_t i, const struct dp_ast *ast)
+{
+	return (is_name(ast) && !strcmp(ast->name, r->fields->field[i].name)) || same(ast, r->label[i]) || is_text(r, i, ast);
+}
+
+/* The first; of texts that differ in their limits the longest. */
 static bool find_field(const struct dp_recorded_scope *r, const struct dp_ast *ast, size_t *ret)
 {
-	for (*ret = 0; *ret < r->fields->n; ++*ret)
-		if (is_field(r, *ret, ast))
-			return true;
-	return false;
+	const struct dp_field *field = r->fields->field;
+	bool found = false;
+	for (size_t i = 0; i < r->fields->n; i++) {
+		const bool longer = found && field[*ret].type == DP_TYPE_STRING && field[i].type == DP_TYPE_STRING &&
+		                    field[i].size > field[*ret].size;
+		if (!is_field(r, i, ast) || (found && !longer))
+			continue;
+		*ret = i;
+		found = true;
+	}
+	return found;
+}
+
+/* A text of which another part was recorded. */
+static bool is_other_part(const struct dp_recorded_scope *r, const struct dp_ast *ast)
+{
+	size_t i;
+	return has_limit(ast) && find_field(r, ast->a, &i) && r->fields->field[i].type == DP_TYPE_STRING;
 }
 
 /* ---- its value ------------------------------------------------------------------------------------------------------------- */
@@ -191,7 +214,10 @@ static struct dp_error *unknown(struct dp_scope *s, const struct dp_ast *ast)
 	const struct dp_fields *fields = s->recorded->fields;
 	struct dp_buf text;
 	dp_buf_init(&text);
-	dp_buf_printf(&text, "'%s' was not recorded; there are", ast->name);
+	if (is_name(ast))
+		dp_buf_printf(&text, "'%s' was not recorded; there are", ast->name);
+	else
+		dp_buf_printf(&text, "the string was not recorded with this limit; there are");
 	for (size_t i = 0; i < fields->n; i++)
 		dp_buf_printf(&text, " %s,", fields->field[i].label ? fields->field[i].label : fields->field[i].name);
 	dp_buf_printf(&text, " pid, tid, time, comm and probe");
@@ -206,6 +232,8 @@ struct dp_error *dp_lower_recorded(struct dp_scope *s, const struct dp_ast *ast,
 	*found = true;
 	if (find_field(s->recorded, ast, &i))
 		return lower_field(s, i, ret);
+	if (is_other_part(s->recorded, ast))
+		return unknown(s, ast);
 	*found = is_name(ast);
 	if (!*found || lower_probe(s, ast->name, ret) || lower_fact(s, ast->name, ret) || lower_enumerator(s, ast->name, ret))
 		return NULL;
