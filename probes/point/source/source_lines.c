@@ -18,7 +18,7 @@
 
 enum { ASKED_MOST = 1 << 18, KEY_MOST = 4608 };
 
-#define LONGEST_NS UINT64_C(30000000000) /* of the wait at the end */
+#define LONGEST_NS UINT64_C(120000000000) /* of the wait at the end */
 #define LOOK_NS    UINT64_C(50000000)    /* between two looks at `hurry` */
 
 struct file {

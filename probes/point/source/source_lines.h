@@ -41,8 +41,8 @@ struct dp_source dp_source_of(const struct dp_source_asked *asked);
 /* Waits until everything that was asked for is known, but no longer than that. */
 void dp_source_lines_wait(struct dp_source_lines *lines, uint64_t ns);
 /*
- * The wait at the end of a run: until everything is known, but no longer than 30 s (reading the debug information of a large file
- * on a busy machine takes seconds), and only until `hurry` becomes readable.
+ * The wait at the end of a run: until everything is known, but no longer than two minutes (reading the debug information of a
+ * large file on a busy machine takes seconds), and only until `hurry` becomes readable.
  */
 void dp_source_lines_finish(struct dp_source_lines *lines);
 /* Did such a wait end too early? */
