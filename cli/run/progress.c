@@ -16,6 +16,7 @@
 static bool on, shown;
 static const char *current;
 static uint64_t began_ns, shown_ns;
+static size_t furthest, whole;
 
 void dp_progress_on(bool show)
 {
@@ -55,6 +56,12 @@ void dp_progress(const char *what, size_t done, size_t of)
 	const uint64_t now = on ? dp_now_ns() : 0;
 	if (!on || !is_due(what, of, now))
 		return;
+	/* Placing has parts that count in units of their own, so their shares of the whole are estimates: do not go back. */
+	if (of != whole || shown_ns == 0)
+		furthest = 0;
+	whole = of;
+	furthest = done > furthest ? done : furthest;
+	done = furthest;
 	if (of)
 		snprintf(total, sizeof(total), " of %zu", of);
 	snprintf(text, sizeof(text), CLEAR "dynprobe: %s %zu%s", what, done, total);
