@@ -176,7 +176,7 @@ class Ids(Containers):
 
     def test_each_thread_of_a_container(self):
         t = self.container("threads", 8)
-        r = self.attach(t, "--function", "foo", "-d", "300ms")
+        r = self.attach(t, "--function", "foo", "--when", harness.CALM, "-d", "300ms")
         self.assert_ok(r)
         tids = set(os.listdir(f"/proc/{t.pid}/task"))
         seen = {(str(e["tid"]), str(e["inner_tid"])) for e in r.events}

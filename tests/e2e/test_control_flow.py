@@ -29,10 +29,14 @@ class ControlFlow(Case):
 
     def come_and_go(self, t, probes, rounds=None):
         for i in range(ROUNDS if rounds is None else rounds):
-            r = self.attach(t, *probes, *CONTEXTS[i % len(CONTEXTS)], "-d", "0.15", "-o", "/dev/null", json_events=False)
-            self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}\n{r}")
-            self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
-            self.assertGreater(int(re.search(r"hits +(\d+)", r.err)[1]), 10, str(r))
+            for _ in range(20):  # on a busy machine it may have no processor for so long
+                r = self.attach(t, *probes, *CONTEXTS[i % len(CONTEXTS)], "-d", "0.15", "-o", "/dev/null", json_events=False)
+                self.assertTrue(t.alive(), f"round {i}: status {t.process.poll()}\n{t.output()}\n{t.errors()}\n{r}")
+                self.assertIn(r.status, (0, harness.EXIT_PARTIAL), str(r))
+                hits = int(re.search(r"hits +(\d+)", r.err)[1])
+                if hits > 10:
+                    break
+            self.assertGreater(hits, 10, str(r))
         return r
 
     def hold(self, name, *args, probes, rounds=None):

@@ -14,12 +14,18 @@ SPINS = 20000 if harness.FULL else 5000
 LONG = "block=60s"  # tests that wait for so long have failed
 
 
+def written(r):
+    """The number of events. They may be half a million, too many to look at."""
+    with open(r.path) as f:
+        return sum(line.startswith('{"type":"event"') for line in f)
+
+
 class Block(harness.Case):
     def exact(self, r, hits):
         """Every hit was recorded."""
         self.assert_ok(r)
         self.assertEqual((r.summary["recorded"], r.summary["lost"]["total"]), (hits, 0), str(r.summary))
-        self.assertEqual(len(r.events), hits)
+        self.assertEqual(written(r), hits)
         self.assertEqual(r.summary["waited"]["in_vain"], 0)
 
     def launched(self, *command, options=()):
@@ -54,7 +60,7 @@ class Block(harness.Case):
     def test_the_removal_loses_no_hit_of_a_program_under_full_load(self):
         t = self.target("tally", "loop")
         r = self.attach(t, "--function", "foo", *SMALL, "--on-full", LONG, "-d", "200ms")
-        self.exact(r, len(r.events))
+        self.exact(r, written(r))
         self.assertGreater(r.summary["waited"]["hits"], 0)
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
@@ -103,7 +109,7 @@ class Block(harness.Case):
         self.await_rest(t)
         p.send_signal(signal.SIGINT)
         p.send_signal(signal.SIGCONT)
-        self.exact(r := self.finish(p, None), len(r.events))
+        self.exact(r := self.finish(p, None), written(r))
         self.assert_clean(t.pid)
         self.assert_result_ok(t)
 

@@ -2,6 +2,7 @@
 """Tests programs in Go and Rust: goroutine stacks are small and are moved, and only the program's own tables describe them."""
 
 import collections
+import functools
 import os
 import random
 import re
@@ -64,6 +65,7 @@ class GoProgram:
             name = names + struct.unpack_from("<I", table, functions + offset + 4)[0]
             self.functions[table[name:table.index(b"\0", name)].decode()] = text + entry
 
+    @functools.lru_cache(maxsize=None)  # noqa: B019
     def function_at(self, address):
         return max((entry, name) for name, entry in self.functions.items() if entry <= address)[1]
 

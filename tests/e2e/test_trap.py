@@ -63,6 +63,7 @@ class Trap(Case):
 
     def test_every_instruction_at_once_in_threads_that_come_and_go(self):
         t = self.target("churn")
+        self.let_run(t, steps=20)  # with its first thread, glibc catches a signal of its own
         before = [status(t.pid, f) for f in ("SigCgt", "SigIgn")]
         probes = [a for o in offsets(t.path, "foo") for a in ("--probe", f"foo+{o}")]
         r = self.attach_traps(t, *probes, *(("-d", "2") if harness.FULL else ("-n", 40 * len(probes))))
