@@ -13,6 +13,10 @@ step "gcc: all tests, the end-to-end ones in their long form"
 sh scripts/build-quietly.sh release -DBUILD_TESTING=ON -DDP_TEST_TIMEOUT=14400
 DP_FULL=1 ctest --preset release
 
+step "ASan and UBSan: more end-to-end tests"
+sh scripts/build-quietly.sh asan
+ctest --test-dir build-asan --output-on-failure -L '^asan_long$' -j 2
+
 step "packages: lintian, and a bare Debian 12; the archive in a bare Debian 11 and 13"
 sh scripts/check-packages.sh build || [ $? -eq 77 ]
 sh scripts/check-tarball.sh || [ $? -eq 77 ]
