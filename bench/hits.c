@@ -41,7 +41,7 @@ int punned(int a, const char *b);
 #define LONG_FIRST  "lea.d32 0(%rdi),%r9; nop"
 #define SHORT_FIRST "mov %edi,%r9d"
 
-__asm__(".text\n" BODY(bare, LONG_FIRST) BODY(probed, LONG_FIRST) BODY(
+__asm__(".pushsection .text\n" BODY(bare, LONG_FIRST) BODY(probed, LONG_FIRST) BODY(
         punned, SHORT_FIRST) "	.p2align 6\n	.globl floored\n	.type floored,@function\nfloored:\n"
                              "	jmp detour; nop; nop; nop\n"
                              "floored_back: movsbl (%rsi),%eax; add %edi,%eax; ret\n"
@@ -69,7 +69,7 @@ __asm__(".text\n" BODY(bare, LONG_FIRST) BODY(probed, LONG_FIRST) BODY(
                              "	mov %rcx,%fs:ring_pos@tpoff\n"
                              "	pop %rdx; pop %rcx; pop %rax; add $127,%al; sahf; pop %rax; lea 128(%rsp),%rsp\n"
                              "	" LONG_FIRST "; jmp floored_back\n"
-                             "	.p2align 6\n");
+                             "	.p2align 6\n.popsection\n");
 
 static int threads = 1, depth, rounds = 200, batch = 10000;
 static double cost[MAX_THREADS][KINDS][MAX_ROUNDS];

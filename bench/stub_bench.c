@@ -30,7 +30,7 @@ extern const uint8_t floor_code[], floor_end[], clock_code[], clock_end[], false
 extern const uint8_t df_code[], df_end[], clocks_code[], clocks_end[];
 int foo(int a, const char *b);
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "floor_code:\n"
         "	lea -128(%rsp),%rsp; push %rax; lahf; seto %al; push %rax; push %rcx; push %rdx\n"
         "	mov %fs:floor_pos@tpoff,%rcx\n"
@@ -62,13 +62,13 @@ __asm__(".text\n"
         "	push %rbp; mov %rsp,%rbp; movsbl (%rsi),%eax\n"
         "foo_back:\n"
         "	add %edi,%eax; pop %rbp; ret\n"
-        "	.p2align 12\n");
+        "	.p2align 12\n.popsection\n");
 
 /* ---- an agent that only starts the next round of the ring when it is full ---- */
 
 struct dp_slot bench_slot;
 void bench_acquire(void), bench_enter(void), bench_emit(void);
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "bench_acquire:\n"
         "	lea bench_slot(%rip),%rsi\n"
         "	mov 24(%rsi),%rdx\n"
@@ -80,7 +80,7 @@ __asm__(".text\n"
         "bench_enter:\n" /* a sink that does nothing */
         "	mov 16+bench_slot(%rip),%rcx\n"
         "bench_emit:\n"
-        "	ret\n");
+        "	ret\n.popsection\n");
 _Static_assert(offsetof(struct dp_slot, limit) == 8 && offsetof(struct dp_slot, base) == 16 &&
                        offsetof(struct dp_slot, mask) == 24 && offsetof(struct dp_probe_desc, reserve) == 16,
                "bench_acquire knows these");

@@ -19,8 +19,8 @@
 	"	pop %rbx\n	.cfi_adjust_cfa_offset -8\n"
 #define LONG "	lea.d32 0(%rdi),%r9; nop; movsbl (%rsi),%eax; add %edi,%eax\n"
 
-__asm__(".text\n" FUNCTION(bare, PUSHES) FUNCTION(work, PUSHES) FUNCTION(wide_bare, LONG)
-                FUNCTION(wide, LONG) "	.p2align 6\n");
+__asm__(".pushsection .text\n" FUNCTION(bare, PUSHES) FUNCTION(work, PUSHES) FUNCTION(wide_bare, LONG)
+                FUNCTION(wide, LONG) "	.p2align 6\n.popsection\n");
 
 static const char *const kind_names[KINDS] = {"none", "bare", "work", "wide_bare", "wide", "places", "getppid", "traced"};
 

@@ -21,7 +21,7 @@ void machine_enter(const struct machine_state *start);
 void machine_back(void);
 
 /* machine_enter(start): offsets are those of struct machine_state. */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         ".type machine_enter, @function\n"
         "machine_enter:\n"
         "	push %rbx\n	push %rbp\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
@@ -43,7 +43,8 @@ __asm__(".text\n"
         ".type machine_back, @function\n"
         "machine_back:\n"
         "	push $0x202\n	popfq\n" /* a signal's return keeps the nested-task flag, and with it iretq would fault */
-        "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	ret\n");
+        "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	"
+        "ret\n.popsection\n");
 _Static_assert(offsetof(struct machine_state, x) == 192 && offsetof(struct machine_state, rip) == 128, "as in machine_enter");
 
 static struct {

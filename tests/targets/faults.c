@@ -38,11 +38,11 @@ void fault_int3(void);
 uint64_t fault_guarded(const uint64_t *p);
 #define FUNCTION(name, code)                                                                                                     \
 	".globl " name "\n.type " name ", @function\n" name ":\n" code "\n.size " name ", . - " name "\n.balign 16\n"
-__asm__(".text\n.balign 16\n" FUNCTION("fault_load", "mov (%rdi),%rax\n add %rsi,%rax\n ret")
+__asm__(".pushsection .text\n.balign 16\n" FUNCTION("fault_load", "mov (%rdi),%rax\n add %rsi,%rax\n ret")
                 FUNCTION("fault_divide", "divq %rsi\n ret") FUNCTION("fault_ud2", "ud2\n nop\n ret")
                         FUNCTION("fault_ud1", "ud1 %eax,%eax\n nop\n ret") FUNCTION("fault_hlt", "hlt\n nop\n ret")
                                 FUNCTION("fault_int3", "int3\n nop\n ret")
-                                        FUNCTION("fault_guarded", "nop\n mov (%rdi),%rax\n ret"));
+                                        FUNCTION("fault_guarded", "nop\n mov (%rdi),%rax\n ret") "\n.popsection\n");
 
 /* ---- handlers --------------------------------------------------------------------------------------------------------- */
 

@@ -32,11 +32,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Saves the stack pointer and all that calls preserve at *save, and continues at `load`. */
 void change_stack(uint64_t *save, uint64_t load);
-__asm__(".text\n.globl change_stack\n.type change_stack, @function\nchange_stack:\n"
+__asm__(".pushsection .text\n.globl change_stack\n.type change_stack, @function\nchange_stack:\n"
         "	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
         "	mov %rsp, (%rdi)\n	mov %rsi, %rsp\n"
         "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n	ret\n"
-        ".size change_stack, . - change_stack\n");
+        ".size change_stack, . - change_stack\n.popsection\n");
 
 static __attribute__((noinline)) struct coroutine *self(void)
 {

@@ -14,7 +14,7 @@ static int never;
 
 /* Like glibc's pthread_barrier_wait(): no instruction before the call has room for a jump. */
 long call_by_number(const long *number, int *futex);
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "	.p2align 4\n"
         "	.globl call_by_number\n"
         "	.type call_by_number,@function\n"
@@ -29,7 +29,7 @@ __asm__(".text\n"
         "	cmp $-4096,%rax\n"
         "	ret\n"
         "	.cfi_endproc\n"
-        "	.size call_by_number,.-call_by_number\n");
+        "	.size call_by_number,.-call_by_number\n.popsection\n");
 
 static void wait_for_leave(int sig)
 {

@@ -19,13 +19,14 @@ static int pipe_ends[2];
 
 /* A short instruction and then the call: a jump over both ends at the address where the kernel restarts the call. */
 long waits(long fd, void *buffer, long n);
-__asm__(".text\n	.globl waits\n	.type waits,@function\nwaits:\n	.cfi_startproc\n"
+__asm__(".pushsection .text\n	.globl waits\n	.type waits,@function\nwaits:\n	.cfi_startproc\n"
         "	xor %eax,%eax\n	mov %rdx,%rdx\n	syscall\n	ret\n	nop\n"
-        "	.cfi_endproc\n	.size waits,.-waits\n");
+        "	.cfi_endproc\n	.size waits,.-waits\n.popsection\n");
 
 /* Its first instruction crosses a page boundary. */
-__asm__(".text\n	.p2align 12\n	.skip 4093, 0x90\n	.globl crossing\n	.type crossing,@function\ncrossing:\n"
-        "	.cfi_startproc\n	mov $1,%eax\n	ret\n	.cfi_endproc\n	.size crossing,.-crossing\n");
+__asm__(".pushsection .text\n	.p2align 12\n	.skip 4093, 0x90\n	.globl crossing\n	.type "
+        "crossing,@function\ncrossing:\n"
+        "	.cfi_startproc\n	mov $1,%eax\n	ret\n	.cfi_endproc\n	.size crossing,.-crossing\n.popsection\n");
 
 static void check(unsigned i)
 {

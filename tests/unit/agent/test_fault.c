@@ -25,9 +25,9 @@ uint64_t fault_load(const uint64_t *from);
 extern const char fault_pc[], fault_to[];
 void moved_ud2(void);
 extern const char moved_pc[], moved_original[];
-__asm__(".text\nfault_load:\n.globl fault_pc, fault_to, moved_pc, moved_original\n"
+__asm__(".pushsection .text\nfault_load:\n.globl fault_pc, fault_to, moved_pc, moved_original\n"
         "	mov $7,%eax\nfault_pc:	mov (%rdi),%rax\n	ret\nfault_to:	neg %rax\n	ret\n"
-        "moved_ud2:\nmoved_pc:	ud2\nmoved_original:	ud2\n	ret\n");
+        "moved_ud2:\nmoved_pc:	ud2\nmoved_original:	ud2\n	ret\n.popsection\n");
 
 static void begin(void)
 {
@@ -48,7 +48,7 @@ static void begin(void)
 }
 
 void fault_restore(void);
-__asm__(".text\nfault_restore:	mov $15,%rax\n	syscall\n");
+__asm__(".pushsection .text\nfault_restore:	mov $15,%rax\n	syscall\n.popsection\n");
 
 static void handle(int sig, void (*fn)(int, siginfo_t *, void *), uint64_t flags)
 {

@@ -29,7 +29,7 @@ uint64_t machine_host_rsp, machine_rax;
 void machine_enter(void);
 void machine_leave(void);
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         ".globl machine_enter, machine_leave\n"
         "machine_enter:\n"
         "	push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq\n"
@@ -59,7 +59,7 @@ __asm__(".text\n"
         "	movups %xmm\\n,136+16*\\n(%rax)\n"
         "	.endr\n"
         "	popfq; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
-        "	ret\n");
+        "	ret\n.popsection\n");
 
 /* jmp *target(%rip) changes nothing but rip. */
 static inline void machine_put_leave(struct dp_buf *out)

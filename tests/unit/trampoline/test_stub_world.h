@@ -43,7 +43,7 @@ void world_thunk_finish(void);
  * Acquire preserves all but rax rcx rdx rsi; helpers destroy what the C ABI lets them. Vectors are preserved, as in the real
  * agent.
  */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "world_thunk_acquire:\n"
         "	push %rdi; push %r8; push %r9; push %r10; push %r11; push %rbx; pushfq; cld\n"
         "	mov %rsp,%rbx\n"
@@ -71,7 +71,7 @@ __asm__(".text\n"
         "WORLD_HELPER read\n"
         "WORLD_HELPER string\n"
         "WORLD_HELPER backtrace\n"
-        "WORLD_HELPER finish\n");
+        "WORLD_HELPER finish\n.popsection\n");
 
 unsigned world_bad_align;
 

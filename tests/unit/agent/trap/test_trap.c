@@ -16,8 +16,8 @@ static volatile sig_atomic_t own, moved;
 void trap_here(void);
 void trap_entry(void);
 extern const char trap_site[];
-__asm__(".text\ntrap_here:\n.globl trap_site\ntrap_site:	int3\n	ret\n"
-        "trap_entry:	addl $1,moved(%rip)\n	ret\n");
+__asm__(".pushsection .text\ntrap_here:\n.globl trap_site\ntrap_site:	int3\n	ret\n"
+        "trap_entry:	addl $1,moved(%rip)\n	ret\n.popsection\n");
 
 static struct dp_trap_action *own_action(void)
 {
@@ -47,7 +47,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 }
 
 void on_restore(void);
-__asm__(".text\non_restore:	mov $15,%rax\n	syscall\n");
+__asm__(".pushsection .text\non_restore:	mov $15,%rax\n	syscall\n.popsection\n");
 
 /* Calls through the hook, as a program does. */
 static void handle(uint64_t flags)

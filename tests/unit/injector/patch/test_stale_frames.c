@@ -108,7 +108,7 @@ static bool is_clear(size_t bytes)
 }
 
 /* Begins as glibc's __restore_rt does. */
-__asm__(".text\nthe_restorer: mov $15, %rax\n syscall\n");
+__asm__(".pushsection .text\nthe_restorer: mov $15, %rax\n syscall\n.popsection\n");
 extern const char the_restorer[];
 
 static uint64_t address(const void *of)

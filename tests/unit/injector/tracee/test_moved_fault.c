@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* The "stub" with the thread, and the place in the program that it stands for. */
-__asm__(".text\nmf_stub: jmp mf_stub\nmf_original: jmp mf_original\n");
+__asm__(".pushsection .text\nmf_stub: jmp mf_stub\nmf_original: jmp mf_original\n.popsection\n");
 extern const char mf_stub[], mf_original[];
 
 static uint64_t address(const char *of)

@@ -23,11 +23,11 @@ struct home { /* state and cells, with the layout of a process */
 
 uint64_t answer_block, answer_shared, answer_asked;
 void answer_thunk(void);
-__asm__(".text\n" /* obeys agent/abi.h, and destroys all that it may */
+__asm__(".pushsection .text\n" /* obeys agent/abi.h, and destroys all that it may */
         "answer_thunk:\n"
         "	incq answer_asked(%rip)\n"
         "	mov answer_block(%rip),%rsi; mov answer_shared(%rip),%rcx\n"
-        "	mov $0x5a5a5a5a5a5a5a5a,%rax; mov %rax,%rdx; add %rax,%rax; ret\n");
+        "	mov $0x5a5a5a5a5a5a5a5a,%rax; mov %rax,%rdx; add %rax,%rax; ret\n.popsection\n");
 
 static struct home *home;
 static struct probe probe;

@@ -19,12 +19,12 @@ note_key(const uint64_t *words, const struct dp_probe_desc *desc)
 void (*keyed_note)(const uint64_t *, const struct dp_probe_desc *) = note_key;
 uint64_t *keyed_result = keyed_cells;
 void keyed_thunk(void);
-__asm__(".text\n" /* the stub's rax, rcx, rdx and rsi are free */
+__asm__(".pushsection .text\n" /* the stub's rax, rcx, rdx and rsi are free */
         "keyed_thunk:\n"
         "	push %rdi; push %r8; push %r9; push %r10; push %r11; push %rbp\n"
         "	mov %rsp,%rbp; and $-16,%rsp; mov %rdx,%rdi; mov %rax,%rsi; call *keyed_note(%rip); mov %rbp,%rsp\n"
         "	pop %rbp; pop %r11; pop %r10; pop %r9; pop %r8; pop %rdi\n"
-        "	mov keyed_result(%rip),%rsi; xor %ecx,%ecx; ret\n");
+        "	mov keyed_result(%rip),%rsi; xor %ecx,%ecx; ret\n.popsection\n");
 
 static struct machine hit(const struct probe *p, uint64_t rdi)
 {

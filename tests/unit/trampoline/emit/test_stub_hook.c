@@ -11,7 +11,7 @@ void hook_thunk(void);
 void hook_called(uint64_t sp, uint64_t flags);
 
 /* Runs C code on the agent's stack, keeps the vector state as the contract says, and destroys all else that it may. */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "hook_thunk:\n"
         "	mov %rsp,%rdi; pushfq; pop %rsi; cld\n"
         "	push %rbx; mov %rsp,%rbx\n"
@@ -22,7 +22,7 @@ __asm__(".text\n"
         "	mov %rax,%rcx; mov %rax,%rdx; mov %rax,%rsi; mov %rax,%rdi; mov %rax,%r8; mov %rax,%r9; mov %rax,%r10; mov "
         "%rax,%r11\n"
         "	movq %rax,-8(%rsp); movq %rax,-128(%rsp)\n" /* its own red zone */
-        "	add %rax,%rax; ret\n");
+        "	add %rax,%rax; ret\n.popsection\n");
 
 void hook_called(uint64_t sp, uint64_t flags)
 {

@@ -21,7 +21,7 @@ struct dp_record *enter_called(const struct dp_probe_desc *desc);
 void emit_called(const struct dp_probe_desc *desc, struct dp_record *record, uint64_t bytes);
 void world_emit_capture(struct dp_capture *c);
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         ".macro SINK_ENTRY name, called\n"
         "\\name:\n"
         "	push %rdi; push %r8; push %r9; push %r10; push %r11; push %rbx; pushfq; cld\n"
@@ -38,7 +38,7 @@ __asm__(".text\n"
         ".endm\n"
         "SINK_ENTRY sink_enter enter_called\n"
         "SINK_ENTRY sink_emit emit_called\n"
-        "WORLD_HELPER emit_capture\n");
+        "WORLD_HELPER emit_capture\n.popsection\n");
 
 struct dp_record *enter_called(const struct dp_probe_desc *desc)
 {

@@ -34,7 +34,7 @@ uint64_t hook_entry(struct dp_regs *r)
 /* long run(code, nr, arg): rdi = nr, rsi = arg at the code's start; all callee-saved registers and a word of the red zone are
  * checked. */
 long run_code(const void *code, long nr, long arg, uint64_t *bad);
-__asm__(".text\nrun_code:\n"
+__asm__(".pushsection .text\nrun_code:\n"
         "	push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; push %rcx\n"
         "	mov %rdi,%rax; mov %rsi,%rdi; mov %rdx,%rsi\n"
         "	mov $0x1111,%ebx; mov $0x2222,%ebp; mov $0x3333,%r12d; mov $0x4444,%r13d; mov $0x5555,%r14d; mov $0x6666,%r15d\n"
@@ -48,7 +48,7 @@ __asm__(".text\nrun_code:\n"
         "	sub $0x7777,%rdx; or %rdx,%rcx; sub $0x8888,%r8; or %r8,%rcx; sub $0x9999,%r9; or %r9,%rcx; sub $0xaaaa,%r10; or "
         "%r10,%rcx\n"
         "	mov (%rsp),%rbx; mov %rcx,(%rbx)\n"
-        "	pop %rcx; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+        "	pop %rcx; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n.popsection\n");
 
 /* `code` with a jump at offset `site` to a stub for the call at `call`. */
 static uint8_t *build(const uint8_t *code, size_t n, size_t site, size_t call, bool any)
