@@ -19,7 +19,7 @@
 enum { ASKED_MOST = 1 << 18, KEY_MOST = 4608 };
 
 #define LONGEST_NS UINT64_C(120000000000) /* of the wait at the end */
-#define LOOK_NS    UINT64_C(50000000)    /* between two looks at `hurry` */
+#define LOOK_NS    UINT64_C(50000000)     /* between two looks at `hurry` */
 
 struct file {
 	struct dp_source_file of;
@@ -286,6 +286,8 @@ static bool must_hurry(const struct dp_source_lines *l)
 void dp_source_lines_finish(struct dp_source_lines *lines)
 {
 	uint64_t waited = 0;
+	if (dp_source_lines_missed(lines)) /* once is enough for a run that has several outputs */
+		return;
 	while (!wait_until_known(lines, LOOK_NS)) {
 		waited += LOOK_NS;
 		lines->missed = waited >= LONGEST_NS || must_hurry(lines);
