@@ -74,7 +74,7 @@ Test(source_lines, the_last_wait_is_for_all_that_was_asked)
 	dp_source_lines_destroy(lines);
 }
 
-Test(source_lines, a_signal_ends_the_last_wait_and_that_is_known)
+Test(source_lines, a_signal_ends_the_last_wait_and_that_is_known, .timeout = 60) /* without a signal it lasts two minutes */
 {
 	int hurry[2];
 	cr_assert_eq(pipe(hurry), 0);
