@@ -2,6 +2,7 @@
 #include "cli/commands/command.h"
 #include "cli/options/rfc_words.h"
 #include "cli/run/console.h"
+#include "cli/run/signals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	char **owned;
+	dp_signals_tell_of_kill();
 	if (argc > 1 && !strcmp(argv[1], "explain"))
 		return dp_command_explain(argv + 2);
 	if (argc > 1 && !strcmp(argv[1], "completion"))

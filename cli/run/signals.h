@@ -24,6 +24,9 @@ int dp_signals_take(void);
 /* From here on probes are in place and a signal ends the run in order: dp_signals_check() finds nothing any more. */
 void dp_signals_settled(void);
 
+/* From here on standard error tells when the kernel is about to kill dynprobe for holding threads too long (watchdog.h). */
+void dp_signals_tell_of_kill(void);
+
 /* ---- signals_watch.c ---------------------------------------------------------------------------------------------------------
  */
 

@@ -8,6 +8,8 @@
  */
 #include "cli/run/signals.h"
 
+#include "injector/tracee/stop/watchdog.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -49,6 +51,21 @@ static void say(const char *text)
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 	if (poll(&p, 1, 0) == 1 && write(STDERR_FILENO, text, strlen(text)) < 0)
 		return;
+}
+
+static void tell_of_kill(const char *held)
+{
+	char text[200];
+	char *end = stpcpy(text, isatty(STDERR_FILENO) ? "\r\033[K" : "");
+	end = stpcpy(end, "dynprobe: error: stuck while it holds ");
+	end = stpcpy(end, held);
+	stpcpy(end, ": it will be killed in a moment, so that the program goes on; please report this\n");
+	say(text);
+}
+
+void dp_signals_tell_of_kill(void)
+{
+	dp_watchdog_last_word = tell_of_kill;
 }
 
 static void end(void)

@@ -94,7 +94,7 @@ static struct dp_error *visit_hurried(struct dp_target *t, struct dp_for_each_st
 	struct dp_freeze one = {.thread = &h, .n = 1};
 	struct dp_task_stat stat;
 	bool stands;
-	dp_watchdog_start();
+	dp_watchdog_start("a thread of the program");
 	struct dp_error *err = stop(t, &h, &stands);
 	if (err || !stands) {
 		dp_watchdog_stop();

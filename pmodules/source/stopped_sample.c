@@ -103,7 +103,7 @@ struct dp_error *dp_stopped_sample(struct dp_stopped *s, void (*each)(const stru
 	for (size_t i = 0; i < tids.n && !err; i += TOGETHER) {
 		struct glimpse g[TOGETHER];
 		const size_t n = tids.n - i < TOGETHER ? tids.n - i : TOGETHER;
-		dp_watchdog_start();
+		dp_watchdog_start("some threads of the program");
 		dp_priority_raise(&s->priority); /* stopped threads wait for us, and a busy machine has other work */
 		err = stop_some(&s->target.process, tids.tid + i, n, g);
 		dp_priority_restore(&s->priority);

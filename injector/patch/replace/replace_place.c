@@ -128,7 +128,7 @@ struct dp_error *dp_replace_in_place(struct dp_replace *s, uint64_t *held_ns, bo
 	if (!copy)
 		return NULL;
 	dp_priority_raise(&priority);
-	dp_watchdog_start();
+	dp_watchdog_start("a thread of the program");
 	struct dp_error *err = write_held(s, p, held_ns);
 	dp_watchdog_stop();
 	dp_priority_restore(&priority);

@@ -182,7 +182,7 @@ struct dp_error *dp_borrow_begin(const struct dp_process *p, struct dp_freeze *f
 	b->p = *p;
 	b->frozen = f;
 	b->h = &b->own;
-	dp_watchdog_start();
+	dp_watchdog_start("a thread of the program");
 	struct dp_error *err = f ? dp_choose_frozen(p, f, &b->h) : dp_choose_running(p, limit_ns, &b->own);
 	if (err) {
 		dp_watchdog_stop();

@@ -385,7 +385,7 @@ struct dp_error *dp_launch_adopt(const struct dp_launch_adopted *what, struct dp
 		let_go(what->pid);
 		return dp_error_nomem();
 	}
-	dp_watchdog_start();
+	dp_watchdog_start("a program that has just been started");
 	dp_watchdog_limit(DP_WATCHDOG_NS, PLANNING_NS);
 	*l = (struct dp_launch){.failure = -1, .adopted = true, .until_ns = what->until_ns};
 	struct dp_error *err = adopt(l, what);

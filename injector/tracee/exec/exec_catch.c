@@ -294,7 +294,7 @@ struct dp_error *dp_exec_catch(struct dp_exec_watch *w, struct dp_exec_caught *r
 		await_late(&start);
 		return NULL;
 	}
-	dp_watchdog_start();
+	dp_watchdog_start("a program that is being started");
 	err = start.loads ? catch_loader(w, &start, ret) : catch (w, &start, ret);
 	dp_watchdog_stop();
 	return err;

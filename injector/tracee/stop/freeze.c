@@ -375,7 +375,7 @@ static struct dp_error *give_up(struct freezer *z, struct dp_error *err, struct 
 	for (size_t i = 0; i < z->f.n; i++)
 		if (!z->f.thread[i].stopped && !z->f.thread[i].exited)
 			stuck = z->f.thread[i].tid;
-	dp_watchdog_start(); /* until all that were asked to stop have stopped and are released */
+	dp_watchdog_start("all threads of the program"); /* until all that were asked to stop have stopped and are released */
 	dp_thaw_all(&z->f);
 	dp_holds_in_vain();
 	if (z->free_ns)
@@ -421,7 +421,7 @@ struct dp_error *dp_freeze_all(const struct dp_process *p, uint64_t limit_ns, st
 	dp_auto_close int task_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (task_dir < 0 || dp_process_start_time(p->pid) != p->start_time)
 		return gone(p);
-	dp_watchdog_start();
+	dp_watchdog_start("all threads of the program");
 	struct dp_error *err = prepare(&z);
 	z.deadline = dp_now_ns() + limit_ns; /* the limit bounds the time threads are stopped */
 	if (!err)

@@ -18,6 +18,7 @@
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/holds.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <time.h>
@@ -27,6 +28,7 @@
 #define OFTEN_NS UINT64_C(20000000)
 
 bool dp_watchdog_is_off;
+void (*dp_watchdog_last_word)(const char *held);
 
 static timer_t goad, end; /* SIGCONT, SIGKILL */
 static pid_t owner;       /* of the timers: a forked child inherits none */
@@ -34,6 +36,8 @@ static unsigned depth;
 static uint64_t limit, grace, lit_ns;
 static struct sigaction before; /* of SIGCONT */
 static bool goads;              /* the first timer runs */
+static const char *held;
+static bool warned; /* of the second timer, since it was set */
 
 static bool make(int sig, timer_t *ret)
 {
@@ -68,17 +72,36 @@ static void set(timer_t timer, uint64_t first_ns, uint64_t then_ns)
 	timer_settime(timer, 0, &when, NULL);
 }
 
+/* dynprobe needs time to make progress as well */
+static uint64_t often(void)
+{
+	return limit < OFTEN_NS ? OFTEN_NS : limit;
+}
+
 static void light(void)
 {
-	const uint64_t often = limit < OFTEN_NS ? OFTEN_NS : limit; /* dynprobe needs time to make progress as well */
 	lit_ns = dp_now_ns();
-	set(goad, often, often);
+	warned = false;
+	set(goad, often(), often());
 	set(end, limit + grace, 0);
+}
+
+/* A SIGKILL cannot be explained when it comes. */
+static void warn(void)
+{
+	const int err = errno;
+	if (warned || !dp_watchdog_last_word || dp_now_ns() - lit_ns + often() < limit + grace)
+		return;
+	warned = true;
+	dp_watchdog_last_word(held);
+	errno = err;
 }
 
 static void be_continued(int sig)
 {
 	(void)sig;
+	if (depth)
+		warn();
 	if (!dp_late_stop_inspect() &&
 	    !depth) /* else it would run until we end: the handler does not remove threads that have exited */
 		set(goad, 0, 0);
@@ -113,10 +136,11 @@ void dp_watchdog_no_late_stops(void)
 		stop_goading();
 }
 
-void dp_watchdog_start(void)
+void dp_watchdog_start(const char *what)
 {
 	if (dp_watchdog_is_off || !has_timers() || depth++)
 		return;
+	held = what;
 	limit = DP_WATCHDOG_NS;
 	grace = DP_WATCHDOG_GRACE_NS;
 	take_signal();

@@ -9,8 +9,16 @@
 #define DP_WATCHDOG_NS       UINT64_C(1000000000) /* until a stopped dynprobe is continued, by default */
 #define DP_WATCHDOG_GRACE_NS UINT64_C(9000000000) /* and from then until it is killed */
 extern bool dp_watchdog_is_off; /* set by a debugger: no timer is started */
-/* Call it before the first thread is seized. Calls nest; the outermost counts. If no kernel timer is free, it does nothing. */
-void dp_watchdog_start(void);
+/*
+ * Says that the second timer will end this process at its next tick, while it holds `held`. NULL: nobody does. Called in a signal
+ * handler: it may call only what signal-safety(7) lists.
+ */
+extern void (*dp_watchdog_last_word)(const char *held);
+/*
+ * Call it before the first thread is seized. Calls nest; the outermost counts. If no kernel timer is free, it does nothing.
+ * `held`, a constant, is for the last word: "all threads of the program".
+ */
+void dp_watchdog_start(const char *held);
 /* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
 /* Some threads will stop late (dp_late_stop_add()): until they are released, a timer continues us and checks on them. */

@@ -114,6 +114,28 @@ Test(watchdog, a_tool_that_a_debugger_stops_in_a_hold_is_ended, .timeout = 60)
 	tr_kill(pid);
 }
 
+static void note_last_word(const char *held)
+{
+	tr->value[1] = !strcmp(held, "all threads of the program");
+}
+
+/* The tool is not stopped, but waits for something that does not come. */
+Test(watchdog, a_tool_that_is_stuck_in_a_hold_says_so_before_it_is_ended, .timeout = 60)
+{
+	const pid_t pid = tr_spawn(work);
+	plan.limit = 500 * MS;
+	plan.grace = 1500 * MS;
+	plan.held = stand;
+	plan.behind = do_nothing;
+	tr->value[1] = 0;
+	dp_watchdog_last_word = note_last_word;
+	const int status = status_of(run_tool(pid));
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "%x", status);
+	cr_expect_eq(tr->value[1], 1);
+	expect_target_goes_on();
+	tr_kill(pid);
+}
+
 static void rest(void)
 {
 	tr_sleep_us(2500000);
@@ -155,7 +177,7 @@ Test(watchdog, a_tool_that_is_stopped_with_one_borrowed_thread_is_continued, .ti
 		if (dp_borrow_begin(&p, NULL, TR_LIMIT, false, &b))
 			_exit(1);
 		dp_watchdog_limit(20 * MS, 1000000 * MS);
-		dp_watchdog_start();
+		dp_watchdog_start("a thread");
 		dp_watchdog_stop();
 		raise(SIGSTOP);
 		_exit(dp_borrow_end(b, NULL) ? 1 : FINISHED);
@@ -175,7 +197,7 @@ Test(watchdog, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .t
 	if (!tool) {
 		bool gone;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dp_watchdog_start();
+		dp_watchdog_start("a thread");
 		if (dp_held_seize(&p, pid, &gone) || gone)
 			_exit(1);
 		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -184,7 +206,7 @@ Test(watchdog, a_tool_that_is_stopped_with_a_thread_yet_to_stop_is_continued, .t
 		dp_watchdog_stop();
 		raise(SIGSTOP);
 		dp_late_stop_settle(TR_LIMIT);
-		dp_watchdog_start();
+		dp_watchdog_start("a thread");
 		dp_watchdog_stop();
 		_exit(FINISHED);
 	}
