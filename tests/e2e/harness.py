@@ -21,9 +21,9 @@ import unittest
 
 # Tests import these from here, too.
 from process import (  # noqa: F401
-    Mapping, State, armed, assert_memory_exists, changed_bytes, changed_text, children, cpu_ticks, has_processor, holders, live_address, maps, private_text_kib,
+    Mapping, State, armed, assert_memory_exists, caught, changed_bytes, changed_text, children, cpu_ticks, has_processor, holders, live_address,
+    maps, private_text_kib, read_memory, status, status_fields, symbol_address, text_mappings,
     waits_for_events,
-    read_memory, status, status_fields, symbol_address, text_mappings,
 )
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

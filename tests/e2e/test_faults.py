@@ -5,16 +5,12 @@ import os
 import signal
 
 import harness
-from harness import Case, State, status, wait_until
+from harness import Case, State, caught, status, wait_until
 
 SEGV = 1 << (signal.SIGSEGV - 1)
 FAULTING = ["fault_load", "fault_divide", "fault_ud2", "fault_ud1", "fault_hlt", "fault_int3"]
 PROBES = [a for f in FAULTING for a in ("--function", f)] + ["--probe", "fault_guarded+1"]
 UNREADABLE, READABLE = "long:nothing:16", "string:text:0x%x"
-
-
-def caught(pid):
-    return int(status(pid, "SigCgt"), 16)
 
 
 STARTS_THREADS = """

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import FULL, armed, cpu_ticks, main, needs_root, status, target_path, tool, wait_until
+from harness import FULL, armed, caught, cpu_ticks, main, needs_root, target_path, tool, wait_until
 from test_follow import Families, called, children, lost, recorded
 
 TRAP = ("--tactic", "trap")
@@ -178,7 +178,7 @@ class Traps(Families):
         self.assertEqual((lost(r), set(recorded(r))), (0, set(pids)), str(r.summary))
         for pid in pids:
             self.assert_clean(pid)
-            self.assertFalse(int(status(pid, "SigCgt"), 16) >> (signal.SIGTRAP - 1) & 1, "no handler of ours")
+            self.assertFalse(caught(pid) >> (signal.SIGTRAP - 1) & 1, "no handler of ours")
         self.assert_result_ok(t)
 
     def test_killed_dynprobe_leaves_the_family_running(self):
