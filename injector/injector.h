@@ -332,7 +332,8 @@ struct dp_remove_report {
 	uint64_t pause_ns, held_ns; /* as in struct dp_install_stats */
 	unsigned stops, vain;
 	size_t left_bytes;   /* still mapped because a thread is in it or may return to it */
-	size_t left_sites;   /* sites that could not be restored (foreign bytes now) */
+	size_t left_sites;   /* sites that could not be restored: foreign bytes now, or a thread may be in transit */
+	bool foreign;        /* some have foreign bytes */
 	bool occupied;       /* a thread is in transit between two bytes of text; restoring the latter waits for it */
 	size_t waiting;      /* disabled probes; removed when those go that rely on their bytes */
 	bool live;           /* at most one thread was held at a time */

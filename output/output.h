@@ -216,6 +216,7 @@ struct dp_summary {
 	const char *by_calls;                      /* why probes read memory by system calls, which is slow; or NULL */
 	uint64_t by_calls_ns;                      /* for how long; 0: until the end */
 	size_t left_bytes;                         /* memory that could not be removed from the target */
+	size_t left_sites;                         /* places of its text that are still changed */
 	const char *left_why;
 	const char *record_dir;                /* NULL if not recorded */
 	const struct dp_record_pieces *pieces; /* of it; NULL: it is one trace */

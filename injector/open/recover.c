@@ -104,7 +104,7 @@ static struct dp_error *take_out(struct dp_target *t, struct dp_resident *s)
 		return dp_error_advise(
 		        dp_error(DP_TAG_BUSY, "the probes that an earlier dynprobe left in process %d cannot be removed yet: %s",
 		                 t->process.pid, report.why),
-		        report.left_sites
+		        report.foreign
 		                ? "let the other tool take its bytes back first (a debugger: delete its breakpoints), then try "
 		                  "again"
 		                : "try again when that has passed; a stopped process must continue first (kill -CONT PID)");

@@ -342,20 +342,20 @@ static void note_holds(struct dp_remove_report *report)
 	report->vain = h.vain;
 }
 
-static size_t standing(const struct dp_installation *in)
+static size_t standing(const struct dp_installation *in, enum dp_site_state state)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < in->nplaced; i++) {
-		const struct dp_placed *p = &in->placed[i];
-		n += p->written && (p->state == DP_SITE_PLANNED || p->state == DP_SITE_WAITING);
-	}
+	for (size_t i = 0; i < in->nplaced; i++)
+		n += in->placed[i].written && in->placed[i].state == state;
 	return n;
 }
 
 static void note_left(const struct dp_installation *in, struct dp_remove_report *report)
 {
 	report->left_bytes = mapped_bytes(in);
-	report->left_sites = standing(in);
+	const size_t foreign = standing(in, DP_SITE_PLANNED); /* all of ours were restored, or wait */
+	report->left_sites = foreign + standing(in, DP_SITE_WAITING);
+	report->foreign = foreign;
 }
 
 /* The note is unmapped with our memory: while it leads to something, both stay for the next tool. */

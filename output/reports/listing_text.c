@@ -71,7 +71,7 @@ static void put_probe(struct dp_buf *b, const struct dp_listing_probe *p, size_t
 void dp_leftover_origin(const struct dp_leftover *l, char ret[DP_LEFTOVER_SIZE])
 {
 	if (!l->forked)
-		snprintf(ret, DP_LEFTOVER_SIZE, "a dynprobe that was killed");
+		snprintf(ret, DP_LEFTOVER_SIZE, "an earlier dynprobe");
 	else if (!l->fork_of)
 		snprintf(ret, DP_LEFTOVER_SIZE, "a fork of a probed process");
 	else if (l->tool && l->fork_of_lives)

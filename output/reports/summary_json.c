@@ -220,7 +220,8 @@ void dp_summary_json(const struct dp_summary *s, FILE *to)
 	put_string(&b, "frozen_detach", s->frozen_detach);
 	put_by_calls(&b, s);
 	put_number(&b, "left_bytes", s->left_bytes);
-	put_string(&b, "left_why", s->left_bytes ? s->left_why : NULL);
+	put_number(&b, "left_sites", s->left_sites);
+	put_string(&b, "left_why", s->left_bytes || s->left_sites ? s->left_why : NULL);
 	put_string(&b, "record_dir", s->record_dir);
 	put_pieces(&b, s->pieces);
 	put_string(&b, "session", s->session);

@@ -278,9 +278,11 @@ static void put_by_calls(struct dp_summary_out *o, const struct dp_summary *s)
 
 static void put_left(struct dp_summary_out *o, const struct dp_summary *s)
 {
-	if (!s->left_bytes)
+	if (!s->left_bytes && !s->left_sites)
 		return;
 	label(o, DP_SUMMARY_BAD, "left");
+	if (s->left_sites)
+		dp_buf_printf(&o->b, "%zu changed place%s of text and ", s->left_sites, s->left_sites == 1 ? "" : "s");
 	dp_buf_printf(&o->b, "%zu bytes stay in the target", s->left_bytes);
 	dp_put_str(&o->b, s->left_why ? ": " : "");
 	dp_summary_cell(o, s->left_why ? s->left_why : "", 0);

@@ -106,6 +106,7 @@ void dp_run_summary_session(const struct dp_session *s, struct dp_summary *sum)
 		sum->by_calls_ns = s->by_calls.for_ns;
 	}
 	sum->left_bytes += s->removal.left_bytes;
+	sum->left_sites += s->removal.left_sites;
 	if (s->removal.left_bytes || s->removal.left_sites)
 		sum->left_why = s->removal.why;
 }

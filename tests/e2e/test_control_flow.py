@@ -57,10 +57,26 @@ class ControlFlow(Case):
     def test_process_that_shares_memory_as_long_as_the_program_lives(self):
         """Memory that it uses is not unmapped: what cannot be removed stays and is reported; the text is the program's own again."""
         t = self.target("cloner", "beside")
-        r = self.attach(t, *self.every_instruction("foo", "nested"), "-t", "regs", "-d", "0.2", "-o", "/dev/null", json_events=False)
-        self.assertIn("shares its memory", r.err)
-        self.assertEqual(harness.changed_text(t.pid), [])
+        r = self.attach(t, *self.every_instruction("foo", "nested"), "--tactic", "jump,pun", "-t", "regs", "-d", "0.2", "-o", "/dev/null", json_events=False)
+        self.assertRegex(r.err, r"left +\d+ bytes stay in the target: process \d+ shares its memory")
+        self.assertEqual(harness.changed_text(t.pid), [], str(r))
         self.assert_result_ok(t)
+
+    def test_jumps_between_which_such_a_process_may_be_stay_and_are_reported(self):
+        """It may have executed the short jump, and not yet the long one in an evicted instruction's place. When it has ended, both go."""
+        t = self.target("cloner", "beside")
+        neighbour = int(re.fullmatch(r"neighbour (\d+)\n", t.errors())[1])
+        r = self.attach(t, *self.every_instruction("foo"), "--tactic", "jump,evict", "-n", 1000)
+        left = r.summary["left_sites"]
+        self.assertGreater(left, 0, str(r))
+        self.assertIn("shares its memory", r.summary["left_why"])
+        self.assertNotEqual(harness.changed_text(t.pid), [])
+        self.assertIn(f" {left} changed place", harness.tool("status", "--pid", t.pid, status=0).stdout)
+        refused = harness.tool("detach", "--pid", t.pid)
+        self.assertRegex(refused.stderr, r"(?s)shares its memory.*DP-BUSY.*when that has passed")
+        os.kill(neighbour, signal.SIGKILL)
+        harness.tool("detach", "--pid", t.pid, status=0)
+        self.assert_clean(t.pid)
 
     def test_forks_and_spawned_children(self):
         self.hold("forker", probes=self.every_instruction("foo", "in_child"))

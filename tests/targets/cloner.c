@@ -75,6 +75,8 @@ int main(int argc, char **argv)
 
 	target_stop_on_term();
 	const pid_t other = argc > 1 && !strcmp(argv[1], "beside") ? by_clone(neighbour, 1, CLONE_VM, 2) : 0;
+	if (other)
+		fprintf(stderr, "neighbour %d\n", (int)other);
 	target_ready();
 	for (unsigned i = 0; !target_stop; i++) {
 		if (!alone) {

@@ -85,7 +85,7 @@ Test(listing, leftovers_of_forks_and_killed_tools)
 	                       "  leftover of a fork of 41, which dynprobe (40) is probing: 1 changed place of text, 4 KiB\n"
 	                       "  leftover of a fork of 41, which has ended: 0 changed places of text, 0 KiB\n"
 	                       "  leftover of a fork of a probed process: 0 changed places of text, 0 KiB\n"
-	                       "  leftover of a dynprobe that was killed: 2 changed places of text, 0 KiB\n");
+	                       "  leftover of an earlier dynprobe: 2 changed places of text, 0 KiB\n");
 	cr_expect_not_null(strstr(json, "\"leftovers\":[{\"of\":\"fork\",\"fork_of\":41,\"fork_of_lives\":true,\"tool\":null,"
 	                                "\"places\":12,\"bytes\":8192},"),
 	                   "%s", json);
