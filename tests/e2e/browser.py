@@ -4,9 +4,12 @@
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
+
+from harness import wait_until
 
 PROGRAM = next((p for p in map(shutil.which, ("chromium-headless-shell", "chromium")) if p), None)
 
@@ -37,7 +40,7 @@ class Browser:
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", 'exec "$0" "$@" 3<&%d 4>&%d' % (to_browser, from_browser), PROGRAM, "--headless", "--no-sandbox", "--disable-gpu",
              "--disable-dev-shm-usage", "--remote-debugging-pipe", f"--user-data-dir={self.dir}", "about:blank"],
-            pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(to_browser, from_browser), start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser)
         os.close(from_browser)
         self.rest, self.count, self.requests, self.session = b"", 0, [], None
@@ -48,11 +51,16 @@ class Browser:
         self.errors = []
 
     def close(self):
-        self.process.kill()
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.to)
         os.close(self.of)
+        wait_until(self.removed, what="the browser's processes to end and its files to be removed")
+
+    def removed(self):
+        """Its other processes may still write when the first one has ended."""
         shutil.rmtree(self.dir, ignore_errors=True)
+        return not os.path.exists(self.dir)
 
     def receive(self):
         while b"\0" not in self.rest:
