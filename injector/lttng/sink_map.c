@@ -37,6 +37,7 @@
 #define STACK      (UINT64_C(256) << 10)
 #define SCRATCH    (UINT64_C(1) << 20)
 #define MAP_TRIES  20
+#define LATE_TRIES 3 /* each may take seconds */
 #define BORROW_NS  UINT64_C(1000000000)
 #define ROOM       64u /* offset of the script in the page below the stack; the name is before it */
 
@@ -319,11 +320,17 @@ static struct dp_error *do_once(struct dp_sink_view *v, action *act, struct plan
 	return err;
 }
 
+/* On a busy machine a thread may have no processor for all the time that it is waited for. */
+static bool passes(const struct dp_error *err, int tried)
+{
+	return err->tag == DP_TAG_NO_THREAD ? tried < MAP_TRIES : dp_remote_is_unfinished(err) && tried < LATE_TRIES;
+}
+
 static struct dp_error *do_patiently(struct dp_sink_view *v, action *act, struct plan *p)
 {
 	for (int tried = 0;; tried++) {
 		struct dp_error *err = do_once(v, act, p);
-		if (!err || err->tag != DP_TAG_NO_THREAD || tried >= MAP_TRIES)
+		if (!err || !passes(err, tried))
 			return err;
 		dp_error_destroy(err); /* a moment later a thread is elsewhere */
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);

@@ -142,6 +142,7 @@ struct dp_step {
 /* DP_TAG_REMOTE for calls without a result, each with a remedy: the kernel refused with `sys`; a signal or time came first; neither. */
 struct dp_error *dp_remote_refused(int sys, const char *fmt, ...) __attribute__((format(printf, 2, 3))) DP_IS_ERROR;
 struct dp_error *dp_remote_unfinished(const char *fmt, ...) __attribute__((format(printf, 1, 2))) DP_IS_ERROR;
+bool dp_remote_is_unfinished(const struct dp_error *err); /* the second: NULL or another error is not */
 struct dp_error *dp_remote_stuck(pid_t pid, const char *comm, pid_t tid) DP_IS_ERROR;
 struct dp_error *dp_remote_script(struct dp_borrow *b, uint64_t room, struct dp_step *step, size_t n, uint64_t until_ns,
                                   size_t *done) DP_MUST_CHECK;

@@ -49,6 +49,14 @@ struct dp_error *dp_remote_refused(int sys, const char *fmt, ...)
 	return dp_error_advise(err, advice_for(sys));
 }
 
+static const char again[] =
+        "try again: a signal, or a busy machine, came between; if one comes each time, report this bug with the output of -v";
+
+bool dp_remote_is_unfinished(const struct dp_error *err)
+{
+	return err && err->tag == DP_TAG_REMOTE && dp_error_remedy(err) == again;
+}
+
 struct dp_error *dp_remote_unfinished(const char *fmt, ...)
 {
 	va_list args;
@@ -60,8 +68,7 @@ struct dp_error *dp_remote_unfinished(const char *fmt, ...)
 		return dp_error_nomem();
 	struct dp_error *err = dp_error(DP_TAG_REMOTE, "%s", text);
 	free(text);
-	return dp_error_advise(err, "try again: a signal, or a busy machine, came between; if one comes each time, report this "
-	                            "bug with the output of -v");
+	return dp_error_advise(err, again);
 }
 
 struct dp_error *dp_remote_stuck(pid_t pid, const char *comm, pid_t tid)

@@ -38,6 +38,18 @@ Test(remote_reason, what_was_interrupted_may_be_tried_again)
 	       "try again: ");
 }
 
+Test(remote_reason, only_what_was_interrupted_is_unfinished)
+{
+	struct dp_error *row[] = {dp_remote_refused(EMFILE, "mmap"), dp_remote_stuck(12, "server", 14),
+	                          dp_error(DP_TAG_REMOTE, "no remedy"),
+	                          dp_error_wrap(dp_remote_unfinished("mmap"), "cannot map")};
+	cr_expect_not(dp_remote_is_unfinished(NULL));
+	for (size_t i = 0; i < 4; i++) {
+		cr_expect_eq(dp_remote_is_unfinished(row[i]), i == 3, "%s", row[i]->message);
+		dp_error_destroy(row[i]);
+	}
+}
+
 Test(remote_reason, a_call_that_does_not_return_names_its_thread)
 {
 	expect(dp_remote_stuck(12, "server", 14), "thread 14 of process 12 (server)", "wchan");
