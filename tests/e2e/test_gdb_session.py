@@ -122,7 +122,7 @@ def hardware_breakpoints():
 @needs("gdb")
 class GdbSession(Case):
     def start_gdb(self, *argv, **popen):
-        env = harness.environment(DYNPROBE=harness.DYNPROBE, DEBUGINFOD_URLS="", HOME=self.dir)
+        env = harness.environment(DYNPROBE=harness.DYNPROBE, DEBUGINFOD_URLS="", HOME=self.dir, TMPDIR=self.dir)  # a killed gdb leaves files
         return subprocess.Popen(["gdb", "-q", "-nx", *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 text=True, env=env, **popen)
 
@@ -265,7 +265,7 @@ class GdbSession(Case):
         t = self.target("stops")
         harness.tool("attach", "--pid", t.pid, "--no-trap", "--probe", "first:*", "--probe", "third:*", status=0)
         p = self.spawn("gdb", "-q", "-nx", "-p", t.pid, "-x", SCRIPT, "-ex", f"shell touch {self.path('done')}",
-                       stdin=subprocess.PIPE, env=harness.environment(DYNPROBE=harness.DYNPROBE, DEBUGINFOD_URLS=""))
+                       stdin=subprocess.PIPE, env=harness.environment(DYNPROBE=harness.DYNPROBE, DEBUGINFOD_URLS="", TMPDIR=self.dir))
         wait_until(lambda: os.path.exists(self.path("done")), what="gdb to stop it")
         p.kill()
         p.wait()
