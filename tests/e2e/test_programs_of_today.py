@@ -153,8 +153,15 @@ class NoTimeStamps(Programs):
 class Translated(Programs):
     """A translator executes what it made of the program's code: a probe in that code would never be hit."""
 
+    @staticmethod
+    def asleep(t):
+        """Its state in a call: valgrind blocks all signals between calls. None if it runs."""
+        sleeps = lambda: harness.status(t.pid, "State")[0] == "S"
+        state = State(t.pid) if sleeps() else None
+        return state if sleeps() else None
+
     def assert_translated(self, t, function):
-        before = State(t.pid)
+        before = harness.wait_until(lambda: self.asleep(t), what="the program to sleep")
         self.assert_refused(self.attach(t, "--function", function, "-n", 1), "DP-TRANSLATED", t.pid)
         self.assert_clean(t.pid, before)
 
