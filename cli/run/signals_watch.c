@@ -59,7 +59,7 @@ static void tell_of_kill(const char *held)
 	char *end = stpcpy(text, isatty(STDERR_FILENO) ? "\r\033[K" : "");
 	end = stpcpy(end, "dynprobe: error: stuck while it holds ");
 	end = stpcpy(end, held);
-	stpcpy(end, ": it will be killed in a moment, so that the program goes on; please report this\n");
+	stpcpy(end, ": it is killed in a moment if that does not end, so that the program goes on; please report this\n");
 	say(text);
 }
 

@@ -16,6 +16,7 @@ Test(kill_told, names_what_is_held_and_what_comes)
 	dp_signals_tell_of_kill();
 	dp_watchdog_last_word("all threads of the program");
 	cr_assert_gt(read(ends[0], text, sizeof(text) - 1), 0);
-	cr_expect_str_eq(text, "dynprobe: error: stuck while it holds all threads of the program: "
-	                       "it will be killed in a moment, so that the program goes on; please report this\n");
+	cr_expect_str_eq(text,
+	                 "dynprobe: error: stuck while it holds all threads of the program: "
+	                 "it is killed in a moment if that does not end, so that the program goes on; please report this\n");
 }
