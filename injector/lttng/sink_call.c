@@ -2,8 +2,8 @@
 /* Calls functions in the target: chooses the thread and the time, and never runs two calls on one stack. */
 #include "injector/lttng/sink.h"
 
-#include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/freeze.h"
 
 #include "agent/call.h"
 
@@ -12,13 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-#define CALL_NS     UINT64_C(3000000000) /* for one function to return; its thread may get no processor */
+#define CALL_NS     UINT64_C(10000000000) /* for one function to return; giving up frees its thread no sooner */
 #define COMMAND_NS  UINT64_C(20000000000) /* the same for a command of ours that has not begun */
 #define WAITS       2500u                 /* 5 s: then its thread restores itself, and the command begins */
-#define EARLIER_NS  UINT64_C(5000000000) /* for the thread of a killed tool's call to return */
-#define REST_NS     2000000L             /* between two rounds over all threads */
-#define TIMED_ROUND 1                    /* first round in which a thread in a timed call may be disturbed */
-#define ODD_ROUND   20                   /* and one with unusual scheduling */
+#define EARLIER_NS  UINT64_C(5000000000)  /* for the thread of a killed tool's call to return */
+#define REST_NS     2000000L              /* between two rounds over all threads */
+#define TIMED_ROUND 1                     /* first round in which a thread in a timed call may be disturbed */
+#define ODD_ROUND   20                    /* and one with unusual scheduling */
 
 static void note_pause(struct dp_sink_view *v, const struct dp_held *h)
 {
@@ -223,10 +223,9 @@ struct dp_error *dp_sink_call_any(struct dp_sink_view *v, uint64_t fn, const uin
 		if (s.done)
 			return NULL;
 		if (dp_now_ns() >= deadline)
-			return dp_error(
-			        DP_TAG_NO_THREAD,
-			        "no thread of process %d (%s) reached a point where it can run our call; thread %d: %s",
-			        v->process.pid, v->process.comm, s.last, s.why);
+			return dp_error(DP_TAG_NO_THREAD,
+			                "no thread of process %d (%s) reached a point where it can run our call; thread %d: %s",
+			                v->process.pid, v->process.comm, s.last, s.why);
 		nanosleep(&(struct timespec){0, REST_NS}, NULL);
 	}
 }
