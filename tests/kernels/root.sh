@@ -11,7 +11,7 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin # Debian's programs, whatever else is 
 usr_lib=/usr/lib/$(gcc -print-multiarch)
 
 # Programs that the tests run; all others are busybox's (see init). Files that they read or load by name, which ldd does not list.
-programs="busybox sh true bash python3 nm readelf objdump unshare mount umount ip setpriv env lttng lttng-sessiond lttng-relayd babeltrace2"
+programs="busybox sh sleep true bash python3 nm readelf objdump unshare mount umount ip setpriv env lttng lttng-sessiond lttng-relayd babeltrace2"
 folders="$usr_lib/babeltrace2/plugins $usr_lib/lttng/libexec $usr_lib/gconv /usr/share/xml/lttng"
 libraries="liblttng-ust liblttng-ctl libbabeltrace2 libgcc_s"
 
