@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <string.h>
@@ -62,14 +63,26 @@ static void holder(void)
 		pause();
 }
 
+/* Since Linux 6.12 a kernel may give execute-only pages to a tracer alone (proc_mem.force_override=ptrace). */
+static bool kernel_shows_execute_only(pid_t pid, uint64_t at)
+{
+	char path[64], byte;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool shows = pread(fd, &byte, 1, (off_t)at) == 1;
+	close(fd);
+	return shows;
+}
+
 Test(memory, reads_from_the_front_up_to_the_hole)
 {
 	pid_t pid = tr_spawn(holder);
 	struct dp_process p = tr_process(pid);
 	static uint8_t buf[3 * 4096];
 	dp_addr at = dp_addr_of((uint64_t)tr->value[0]);
-	cr_assert_eq(dp_mem_read(&p, at, buf, sizeof(buf)), 2 * 4096); /* the second page is execute-only */
-	for (size_t i = 0; i < 2 * 4096; i++)
+	const size_t n = kernel_shows_execute_only(pid, at.v + 4096) ? 2 * 4096 : 4096; /* the second page is execute-only */
+	cr_assert_eq(dp_mem_read(&p, at, buf, sizeof(buf)), n);
+	for (size_t i = 0; i < n; i++)
 		cr_assert_eq(buf[i], 0x5a);
 	cr_assert_eq(dp_mem_read(&p, dp_addr_add(at, 2 * 4096), buf, 1), 0);
 	tr_kill(pid);
@@ -88,8 +101,8 @@ Test(memory, text_is_written_where_the_target_cannot_write)
 	tr_ok(dp_mem_write_text(&p, pid, at, want, sizeof(want), &poke));
 	cr_assert_not(poke);
 	tr_tag(dp_mem_write_text(&p, pid, dp_addr_of((uint64_t)tr->value[0] + 2 * 4096), want, 4, NULL), DP_TAG_SYS);
-	dp_thaw_all(&f);
 	cr_assert_eq(dp_mem_read(&p, dp_addr_add(at, -1), got, sizeof(got)), sizeof(got));
+	dp_thaw_all(&f);
 	cr_assert_eq(memcmp(got + 1, want, sizeof(want)), 0);
 	cr_assert(got[0] == 0x5a && got[14] == 0x5a, "neighbours changed");
 	tr_kill(pid);
