@@ -75,6 +75,7 @@ class ControlFlow(Case):
         refused = harness.tool("detach", "--pid", t.pid)
         self.assertRegex(refused.stderr, r"(?s)shares its memory.*DP-BUSY.*when that has passed")
         os.kill(neighbour, signal.SIGKILL)
+        wait_until(lambda: harness.status(neighbour, "State")[0] in "ZX", what="it to end")
         harness.tool("detach", "--pid", t.pid, status=0)
         self.assert_clean(t.pid)
 
