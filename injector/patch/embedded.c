@@ -12,7 +12,6 @@
 
 #define LIVE_TRIES   40
 #define SHARED_NS    UINT64_C(500000000)
-#define LOOK_NS      1000000L
 #define REST_NS      2000000L
 #define FRAMES_AFTER 4 /* attempts before tables are made; most removals need none */
 
@@ -110,16 +109,6 @@ static bool has_left_asleep(const struct dp_held *h, void *data)
 	return dp_stays_away(l->t, h, l->hidden->at, l->hidden->n);
 }
 
-/* Sharers come and go, and moments without one are short. The last one seen, or 0. */
-static pid_t await_unshared(const struct dp_target *t)
-{
-	const uint64_t until = dp_now_ns() + SHARED_NS;
-	pid_t sharer;
-	while ((sharer = dp_sharer(&t->process)) && dp_now_ns() < until)
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-	return sharer;
-}
-
 struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_embedded *hidden, struct dp_remove_report *report,
                                         bool *left)
 {
@@ -135,7 +124,7 @@ struct dp_error *dp_embedded_leave_live(struct dp_target *t, const struct dp_emb
 		report->why[0] = 0;
 		err = dp_for_each_stopped_round(t, &each, has_left, &l, left);
 	}
-	const pid_t sharer = !err && *left ? await_unshared(t) : 0;
+	const pid_t sharer = !err && *left ? dp_sharer_stays(&t->process, SHARED_NS) : 0;
 	if (sharer) {
 		*left = false;
 		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", sharer);

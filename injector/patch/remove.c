@@ -38,7 +38,6 @@
 #define FRAMES_AFTER 4 /* attempts before tables are made; most removals need none */
 #define BORROW_NS    UINT64_C(1000000000)
 #define REST_NS      5000000L
-#define LOOK_NS      1000000L
 #define HOLD_NS      UINT64_C(2000000) /* for unmapping; stopping all threads is not included */
 
 void dp_installation_fini(struct dp_installation *in)
@@ -76,9 +75,9 @@ static bool go_on_held(struct dp_target *t, struct dp_remove_report *report, str
 }
 
 /* Processes that share the memory cannot be held or inspected, only waited for. */
-static bool is_shared(const struct dp_target *t, struct dp_remove_report *report)
+static bool is_shared(const struct dp_target *t, struct dp_remove_report *report, uint64_t limit_ns)
 {
-	const pid_t pid = dp_sharer(&t->process);
+	const pid_t pid = dp_sharer_stays(&t->process, limit_ns);
 	if (pid)
 		snprintf(report->why, sizeof(report->why), "process %d shares its memory and may be in a probe", pid);
 	return pid != 0;
@@ -103,7 +102,7 @@ static struct dp_error *quiesce_held(struct dp_target *t, struct dp_installation
 	 * After the freeze, because this scans every process of the machine. A process that shared the memory then either still
 	 * does, or is out of it.
 	 */
-	*quiet = *quiet && !is_shared(t, report);
+	*quiet = *quiet && !is_shared(t, report, 0);
 	return err;
 }
 
@@ -221,18 +220,6 @@ static bool is_clear_asleep(const struct dp_held *h, void *data)
 	return dp_quiesce_asleep(c->t, c->in, h);
 }
 
-/* Sharers come and go, and moments without one are short: checks during the whole pause, because no thread is held for it. */
-static bool await_unshared(const struct dp_target *t, struct dp_remove_report *report, int tried)
-{
-	const uint64_t until = dp_now_ns() + (uint64_t)rest_ns(tried);
-	while (is_shared(t, report)) {
-		if (dp_now_ns() >= until)
-			return false;
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-	}
-	return true;
-}
-
 /* No thread enters the code any more, so a thread that was seen outside stays outside. */
 static struct dp_error *await_clear(struct dp_target *t, struct dp_installation *in, struct dp_remove_report *report, bool *quiet)
 {
@@ -248,7 +235,7 @@ static struct dp_error *await_clear(struct dp_target *t, struct dp_installation 
 		report->why[0] = 0;
 		err = dp_for_each_stopped_round(t, &each, is_clear, &c, quiet);
 		/* Last, because it also sees sharers that a thread started in a probe meanwhile. */
-		shared = !err && *quiet && !await_unshared(t, report, tried);
+		shared = !err && *quiet && is_shared(t, report, (uint64_t)rest_ns(tried));
 		*quiet = *quiet && !shared;
 		if (!err)
 			err = dp_stopped_holds(t, in);

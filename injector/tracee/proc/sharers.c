@@ -10,7 +10,10 @@
 
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOOK_NS 1000000L
 
 static bool is_kernel_thread(pid_t pid)
 {
@@ -36,4 +39,13 @@ pid_t dp_sharer(const struct dp_process *p)
 	struct search s = {.p = p};
 	dp_proc_each(compare, &s);
 	return s.found;
+}
+
+pid_t dp_sharer_stays(const struct dp_process *p, uint64_t limit_ns)
+{
+	const uint64_t until = dp_now_ns() + limit_ns;
+	pid_t pid;
+	while ((pid = dp_sharer(p)) && dp_now_ns() < until)
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	return pid;
 }
