@@ -13,8 +13,7 @@
  *
  * A fork child shares text, stubs and data with its parent, but its `private` is zeroed: every look-up misses, the agent sees
  * live == 0 and the child records nothing (it adds to `forked` in struct dp_lost). If control->follow.on is 1, it joins instead:
- * it fills its `private` from the control page, with a number that no other process gets, and takes slots of its own (decision
- * 0037).
+ * it fills its `private` from the control page, with a number of its own, and takes slots of its own (decision 0037).
  *
  * How a hit finds its ring: key = the word at %fs:0 (the ABI's self pointer), hashed into the thread table, which leads to a
  * slot. The slot is the right one if its tid equals the word at %fs:tid_offset. If the tool could not verify this for every
@@ -53,7 +52,6 @@
  * because a signal handler ran for seconds and filled the ring, it overwrites records of the ring, never other memory.) Threads
  * that find no free slot look for slots whose owners are gone (tgkill with signal 0). Those keep their records, after which the
  * new owner announces itself. Both are system calls: do not set overwrite in a process under a seccomp filter.
- *
  * A run with --overwrite sets overwrite until it has removed its probes; then it takes over as below.
  *
  * Who may move a slot's tail:
@@ -66,8 +64,7 @@
  *   the agent           writes reclaiming = 1, then, after a full barrier, reads overwrite; if that is not 1, it changes
  *                       nothing. reclaiming = 0 is its last store.
  *
- * All integers are little-endian, all records start 8-byte aligned. Source of the layout rules: System V AMD64 ABI 3.4.6 (thread
- * pointer), CTF 1.8 (payload alignment 1).
+ * All integers are little-endian, records 8-byte aligned. Sources: System V AMD64 ABI 3.4.6 (thread pointer), CTF 1.8 (payloads).
  */
 #ifndef DP_AGENT_ABI_H
 #define DP_AGENT_ABI_H
@@ -107,8 +104,7 @@ enum dp_slot_state {
 };
 /*
  * tid and state change together, as one 8-byte word, by locked cmpxchg: both producers and the tool change them. Slots are
- * claimed in ascending order and never become FREE again, so after a FREE slot all are FREE. Bits in tid that make the fast
- * path's compare fail:
+ * claimed in ascending order and never become FREE again, so after a FREE slot all are FREE. Bits in tid for the slow path:
  */
 #define DP_TID_PENDING UINT32_C(0x80000000) /* the owner must first announce itself, with a DP_RECORD_THREAD */
 #define DP_TID_SUSPECT UINT32_C(0x40000000) /* the tool thinks that the owner is gone */
@@ -359,8 +355,7 @@ struct dp_follow { /* what a fork child needs to join */
 	uint32_t on;        /* 1: fork children join; 0: no more, and those that have joined take no more room */
 	uint32_t joined;    /* the last number taken */
 	uint32_t processes; /* how many have joined */
-	uint32_t identity;  /* as in struct dp_agent, as are the next two */
-	uint32_t tid_offset;
+	uint32_t identity, tid_offset; /* as in struct dp_agent, as is `unwind` */
 	uint32_t parks; /* 1: their hits wait for snapshots, too */
 	uint64_t unwind;
 };
@@ -405,6 +400,11 @@ struct dp_control {
 	struct dp_aggs answers;
 	struct dp_on_full on_full;
 	uint64_t loads_wait_ns; /* how long a thread that loads a library waits at most; 0: DP_LOADED_SECONDS */
+	struct dp_clocks {      /* of resident probes whose rings core files include (resident/dumped.h); else 0 */
+		uint64_t tsc, ns, tick; /* the count and CLOCK_MONOTONIC at one moment; ns of a count, with 32 fractional bits */
+		int64_t offset;         /* CLOCK_REALTIME - CLOCK_MONOTONIC in ns */
+		char boot[40];          /* dp_boot_id() */
+	} clocks;
 };
 _Static_assert(sizeof(struct dp_control) <= 4096, "the control page is one page");
 

@@ -39,6 +39,7 @@ struct dp_target_options {
 	size_t ring_size;   /* bytes per thread, a power of two >= 16 KiB; 0 = 1 MiB */
 	uint64_t block_ns;  /* how long a hit may wait where its ring is full; 0: it is lost at once */
 	bool overwrite;     /* rings keep the newest records, and are read in the end (dp_target_drain() with `last`) */
+	bool dump_ring;     /* with gates: core files of the target include the rings (resident/dumped.h) */
 	uint64_t max_memory; /* bytes that all rings may use; 0: a share of what the process may still use */
 	uint64_t max_wait_ns; /* of a thread that loads a library for this tool (loads.h); 0: DP_LOADED_SECONDS */
 	uint64_t max_pause_ns; /* longest hold of all threads together (DP_TAG_UNSTOPPABLE); 0: DP_MAX_PAUSE_NS */

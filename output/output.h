@@ -6,6 +6,7 @@
 #ifndef DP_OUTPUT_OUTPUT_H
 #define DP_OUTPUT_OUTPUT_H
 
+#include "base/boot_id.h"
 #include "base/error.h"
 #include "injector/ring/hits.h"
 #include "injector/ring/loss.h"
@@ -54,6 +55,8 @@ struct dp_event_batch { /* consecutive events of one thread; the members are as 
 int64_t dp_clock_offset(void);
 /* For events of another run: that run's. Call it before threads are started. */
 void dp_clock_set_offset(int64_t recorded);
+/* The machine's boot, by which traces with the same clock are known; "" if unknown, or after dp_clock_set_offset(). */
+void dp_clock_boot(char id[DP_BOOT_ID]);
 
 /* ---- whole calls: the events of an entry and of the return of the same call as one event (joiner.c)------------------------ */
 

@@ -26,15 +26,14 @@ static bool on_progress(bool removing, size_t done, size_t of, void *data)
 	return true;
 }
 
-static void read_group(struct dp_resident *s, struct dp_residents_group *ret)
+void dp_residents_describe(struct dp_residents_group *g, const char *manifest, unsigned nprobes)
 {
-	*ret = (struct dp_residents_group){.resident = s};
-	ret->damaged = dp_manifest_parse(dp_resident_manifest(s), &ret->manifest);
-	if (ret->damaged || ret->manifest.n == dp_resident_nprobes(s))
+	g->damaged = dp_manifest_parse(manifest, &g->manifest);
+	if (g->damaged || g->manifest.n == nprobes)
 		return;
-	ret->damaged = dp_error(DP_TAG_MANIFEST, "the process has %u resident probes, but the description of them lists %zu",
-	                        dp_resident_nprobes(s), ret->manifest.n);
-	dp_manifest_fini(&ret->manifest);
+	g->damaged = dp_error(DP_TAG_MANIFEST, "the process has %u resident probes, but the description of them lists %zu",
+	                      nprobes, g->manifest.n);
+	dp_manifest_fini(&g->manifest);
 }
 
 static struct dp_error *read_groups(struct dp_residents *left)
@@ -45,7 +44,8 @@ static struct dp_error *read_groups(struct dp_residents *left)
 		return dp_error_nomem();
 	for (left->n = 0; left->n < n; left->n++) {
 		struct dp_residents_group *g = &left->group[left->n];
-		read_group(dp_target_resident(left->target, left->n), g);
+		g->resident = dp_target_resident(left->target, left->n);
+		dp_residents_describe(g, dp_resident_manifest(g->resident), dp_resident_nprobes(g->resident));
 		g->chosen = calloc(g->manifest.n + 1, sizeof(*g->chosen));
 		if (!g->chosen)
 			return dp_error_nomem();
@@ -83,6 +83,7 @@ void dp_residents_close(struct dp_residents *left)
 	}
 	free(left->group);
 	dp_target_close(left->target);
+	dp_residents_close_core(left);
 	*left = (struct dp_residents){0};
 }
 

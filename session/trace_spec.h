@@ -116,6 +116,7 @@ struct dp_trace_spec {
 	uint64_t max_wait_ns;       /* of a process that loads a library or starts, for dynprobe; 0: a second */
 	uint64_t block_ns;          /* a hit whose ring is full waits so long; 0: it is lost */
 	bool overwrite;             /* full rings keep the newest events, which are read in the end */
+	bool dump_ring;             /* attach: core files of the process include the rings */
 	enum dp_sink_choice sink;
 	/* LTTng's options as typed; any of them makes `sink` DP_SINK_LTTNG. */
 	const char *session, *set_url, *filter;

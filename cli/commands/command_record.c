@@ -132,10 +132,11 @@ static struct dp_error *record_steps(struct recorder *c)
 {
 	DP_TRY(dp_signals_open(&c->signal_fd));
 	const struct dp_outputs_reader reader = {must_leave, c, c->signal_fd};
-	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_target_comm(c->left[0].target), &reader, &c->out));
+	DP_TRY(dp_outputs_open(c->options, &c->r.classes, dp_residents_comm(&c->left[0]), &reader, &c->out));
 	c->r.batch = dp_outputs_takes_batches(&c->out) ? on_batch : NULL;
 	if (c->out.record_dir)
-		fprintf(stderr, "dynprobe: recording into %s%s\n", c->out.record_dir, c->options->once ? "" : "; Ctrl-C ends");
+		fprintf(stderr, "dynprobe: recording into %s%s\n", c->out.record_dir,
+		        c->options->once || c->options->snapshot.core ? "" : "; Ctrl-C ends");
 	DP_TRY(dp_recording_serve(&c->r));
 	return loop(c);
 }
@@ -187,7 +188,11 @@ static struct dp_error *record(struct recorder *c)
 static struct dp_error *open_one(struct recorder *c, pid_t pid)
 {
 	struct dp_residents *left = &c->left[c->n];
-	DP_TRY(dp_residents_open(&c->options->trace, pid, true, left));
+	const struct dp_options *o = c->options;
+	if (o->snapshot.core)
+		DP_TRY(dp_residents_open_core(&o->trace, o->snapshot.core, o->nnames ? o->name[0] : NULL, left));
+	else
+		DP_TRY(dp_residents_open(&o->trace, pid, true, left));
 	struct dp_error *err = dp_recording_add(&c->r, left);
 	if (err)
 		dp_residents_close(left);
@@ -196,14 +201,16 @@ static struct dp_error *open_one(struct recorder *c, pid_t pid)
 	return err;
 }
 
-/* Of several processes, those that cannot be recorded are left out. */
+/* A core file, or processes; of several, those that cannot be recorded are left out. */
 static struct dp_error *open_all(struct recorder *c)
 {
 	const struct dp_trace_spec *trace = &c->options->trace;
-	c->left = calloc(trace->npids, sizeof(*c->left));
+	c->left = calloc(trace->npids + 1, sizeof(*c->left));
 	c->wake = calloc(trace->npids + 1, sizeof(*c->wake));
 	if (!c->left || !c->wake)
 		return dp_error_nomem();
+	if (c->options->snapshot.core)
+		return open_one(c, 0);
 	for (size_t i = 0; i < trace->npids; i++) {
 		struct dp_error *err = open_one(c, trace->pid[i]);
 		if (err && !c->n && i + 1 == trace->npids)

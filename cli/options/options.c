@@ -92,7 +92,8 @@ static struct dp_error *take_rest(struct dp_parser *p, char **argv, int at)
 	const bool names = p->verb == DP_VERB_ENABLE || p->verb == DP_VERB_DISABLE || p->verb == DP_VERB_REMOVE ||
 	                   p->verb == DP_VERB_LIST || p->verb == DP_VERB_SNAPSHOT || p->verb == DP_VERB_SHOW ||
 	                   p->verb == DP_VERB_REPORT || p->verb == DP_VERB_PMODULE || p->verb == DP_VERB_VIEW ||
-	                   p->verb == DP_VERB_FLAME || p->verb == DP_VERB_TRACES || p->verb == DP_VERB_DOCTOR;
+	                   p->verb == DP_VERB_FLAME || p->verb == DP_VERB_TRACES || p->verb == DP_VERB_DOCTOR ||
+	                   (p->verb == DP_VERB_RECORD && p->o.snapshot.core);
 	size_t n = 0;
 	if (!*rest)
 		return NULL;

@@ -25,7 +25,8 @@ static struct dp_error *check_sink(struct dp_options *o)
 	if (o->trace.sink == DP_SINK_LTTNG && o->trace.own_events && !o->trace.dry_run)
 		return dp_error(DP_TAG_USAGE,
 		                "with %s events go to LTTng, not to dynprobe: -n, -o, -f, --record, --record-size, --rotate, "
-		                "--no-record, --on-full and --overwrite are for --sink ring; read the session with lttng view",
+		                "--no-record, --on-full, --overwrite and --dump-ring are for --sink ring; read the session with "
+		                "lttng view",
 		                of_lttng ? of_lttng : "--sink lttng");
 	return NULL;
 }
@@ -288,6 +289,16 @@ static struct dp_error *check_snapshot(struct dp_options *o)
 	return NULL;
 }
 
+/* record --core CORE [EXE] */
+static struct dp_error *check_record(struct dp_options *o)
+{
+	if (o->snapshot.core && o->trace.npids)
+		return dp_error(DP_TAG_USAGE, "processes (--pid, --cgroup) and --core exclude each other");
+	if (o->nnames > 1)
+		return dp_error(DP_TAG_USAGE, "unexpected argument '%s': dynprobe record --core CORE [EXE]", o->name[1]);
+	return NULL;
+}
+
 /* doctor [PID...], as --pid takes them. */
 static struct dp_error *check_doctor(struct dp_options *o)
 {
@@ -328,6 +339,7 @@ static struct dp_error *check_verb(enum dp_verb verb, struct dp_options *o)
 	case DP_VERB_FLAME:
 		return dp_flame_verb_check(o);
 	case DP_VERB_RECORD:
+		return check_record(o);
 	case DP_VERB_STATUS:
 	case DP_VERB_DETACH:
 	case DP_VERB_PMODULE:
@@ -358,7 +370,8 @@ struct dp_error *dp_options_check(enum dp_verb verb, struct dp_options *o)
 		return NULL;
 	if (verb == DP_VERB_RUN)
 		DP_TRY(check_run(o));
-	else if (!o->trace.npids && verb != DP_VERB_STATUS && verb != DP_VERB_LIST && !needs_no_process(verb))
+	else if (!o->trace.npids && !o->snapshot.core && verb != DP_VERB_STATUS && verb != DP_VERB_LIST &&
+	         !needs_no_process(verb))
 		return dp_error(DP_TAG_USAGE,
 		                "which process? Give --pid (a pid or a name); dynprobe status lists those with resident probes");
 	if (o->no_record && (o->record || o->record_size || o->rotate || o->format == DP_FORMAT_CTF))

@@ -22,7 +22,7 @@ static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
                              "'m*'; quote it.\n"},
         [DP_VERB_ADD_CONTEXT] = {"add-context", "add-context --pid PID... -e NAME -t CONTEXT...", "make a probe record more",
                                  "Makes a resident probe record more. No hit is missed.\n"},
-        [DP_VERB_RECORD] = {"record", "record --pid PID... [OPTIONS]", "print the events of resident probes",
+        [DP_VERB_RECORD] = {"record", "record --pid PID... | --core CORE [EXE] [OPTIONS]", "print the events of resident probes",
                             "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new "
                             "ones until Ctrl-C.\n"},
         [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "remove probes",
@@ -79,22 +79,23 @@ static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
                  "  dynprobe show crash.dps --thread 4242 --registers\n"
                  "  dynprobe show crash.dps --var 'req->headers[2].name'\n"
                  "  dynprobe show crash.dps --json | jq '.threads[].name'\n"},
-        [DP_VERB_REPORT] = {"report", "report SNAPSHOT|CORE|TRACE|RUN.json [-o FILE.html]",
-                            "write a snapshot, a trace or a run as one page for a browser",
-                            "Writes a page that needs only a browser. Of a snapshot or a core file: threads, frames, variables as trees, "
-                            "search, annotations,\n"
-                            "registers, mappings, source. Of a recorded trace, or of the output of -f json: timeline by thread, "
-                            "latency over "
-                            "time,\n"
-                            "histograms, tables, flame graph, search. Of aggregations, call trees and profiles in JSON: tables, "
-                            "histograms,\n"
-                            "flame graph. ? lists the keys. The page contains what the program's memory contained.\n"
-                            "\n"
-                            "Examples:\n"
-                            "  dynprobe report ~/lttng-traces/dynprobe-server-20261121-140211 -o server.html\n"
-                            "  dynprobe report run.json                  # writes run.html\n"
-                            "  dynprobe report crash.dps                 # writes crash.html\n"
-                            "  dynprobe report crash.dps -o /tmp/c.html\n"},
+        [DP_VERB_REPORT] =
+                {"report", "report SNAPSHOT|CORE|TRACE|RUN.json [-o FILE.html]",
+                 "write a snapshot, a trace or a run as one page for a browser",
+                 "Writes a page that needs only a browser. Of a snapshot or a core file: threads, frames, variables as trees, "
+                 "search, annotations,\n"
+                 "registers, mappings, source. Of a recorded trace, or of the output of -f json: timeline by thread, "
+                 "latency over "
+                 "time,\n"
+                 "histograms, tables, flame graph, search. Of aggregations, call trees and profiles in JSON: tables, "
+                 "histograms,\n"
+                 "flame graph. ? lists the keys. The page contains what the program's memory contained.\n"
+                 "\n"
+                 "Examples:\n"
+                 "  dynprobe report ~/lttng-traces/dynprobe-server-20261121-140211 -o server.html\n"
+                 "  dynprobe report run.json                  # writes run.html\n"
+                 "  dynprobe report crash.dps                 # writes crash.html\n"
+                 "  dynprobe report crash.dps -o /tmp/c.html\n"},
         [DP_VERB_VIEW] =
                 {"view", "view [DIR...] [OPTIONS]", "print a recorded trace, or aggregate it",
                  "Prints the events of recorded traces as a run prints them, several traces merged by time; without DIR those of "
@@ -117,25 +118,28 @@ static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
                  "Examples:\n"
                  "  dynprobe flame stacks.folded -o stacks.svg\n"
                  "  perf script | stackcollapse-perf.pl | dynprobe flame - -o cpu.html\n"},
-        [DP_VERB_TRACES] =
-                {"traces", "traces [NAME...] [-f text|json] | --remove NAME... | --older-than TIME", "list or remove recorded traces",
-                 "Lists the traces that runs have recorded into ~/lttng-traces, the newest first: program, begin, length, events\n"
-                 "(counted up to two million), size. NAME may be a pattern; quote it. Removes what --remove names, or what is older "
-                 "than\n"
-                 "TIME, without a question, and names it. Directories that have other files, or are in use, stay.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  dynprobe traces\n"
-                 "  dynprobe traces --remove 'dynprobe-ls-*'\n"
-                 "  dynprobe traces --older-than 7d\n"},
-        [DP_VERB_DOCTOR] =
-                {"doctor", "doctor [PID...] [-f text|json]", "what this machine, this user and a process allow, and the remedies",
-                 "Checks the kernel, the user and each process as attach does, and says what each of them allows, and what to do\n"
-                 "about the rest. Stops and changes nothing. PID is a pid, a list (12,14) or a name.\n"
-                 "\n"
-                 "Examples:\n"
-                 "  dynprobe doctor\n"
-                 "  dynprobe doctor nginx\n"},
+        [DP_VERB_TRACES] = {"traces", "traces [NAME...] [-f text|json] | --remove NAME... | --older-than TIME",
+                            "list or remove recorded traces",
+                            "Lists the traces that runs have recorded into ~/lttng-traces, the newest first: program, begin, "
+                            "length, events\n"
+                            "(counted up to two million), size. NAME may be a pattern; quote it. Removes what --remove names, or "
+                            "what is older "
+                            "than\n"
+                            "TIME, without a question, and names it. Directories that have other files, or are in use, stay.\n"
+                            "\n"
+                            "Examples:\n"
+                            "  dynprobe traces\n"
+                            "  dynprobe traces --remove 'dynprobe-ls-*'\n"
+                            "  dynprobe traces --older-than 7d\n"},
+        [DP_VERB_DOCTOR] = {"doctor", "doctor [PID...] [-f text|json]",
+                            "what this machine, this user and a process allow, and the remedies",
+                            "Checks the kernel, the user and each process as attach does, and says what each of them allows, and "
+                            "what to do\n"
+                            "about the rest. Stops and changes nothing. PID is a pid, a list (12,14) or a name.\n"
+                            "\n"
+                            "Examples:\n"
+                            "  dynprobe doctor\n"
+                            "  dynprobe doctor nginx\n"},
 };
 
 const struct dp_verb_text *dp_verb_text(enum dp_verb verb)

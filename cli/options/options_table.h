@@ -36,7 +36,7 @@ struct dp_option_row {
 
 #define DP_WAIT_MOST_NS UINT64_C(600000000000) /* --max-wait: as the agent's DP_LOADED_MOST_NS */
 
-#define DP_OPTION_ROWS 125u
+#define DP_OPTION_ROWS 126u
 extern const struct dp_option_row dp_option_rows[DP_OPTION_ROWS];
 
 struct dp_verb_text {

@@ -38,7 +38,7 @@ static struct dp_error *add_extents(struct install *i, uint64_t *file_size)
 		in->region[k].offset = *file_size;
 		*file_size += in->region[k].size;
 	}
-	dp_layout_cores(in);
+	dp_layout_cores(in, i->t->options.dump_ring);
 	return NULL;
 }
 

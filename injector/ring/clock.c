@@ -36,8 +36,8 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Reads both clocks: the try with the least time between the two counts around the clock's reading. */
-static struct dp_clock_pair read_pair(void)
+/* The try with the least time between the two counts around the clock's reading. */
+struct dp_clock_pair dp_clock_read(void)
 {
 	struct dp_clock_pair best = {0, 0};
 	uint64_t width = UINT64_MAX;
@@ -92,16 +92,16 @@ static struct dp_clock_pair primed;
 void dp_clock_prime(void)
 {
 	if (!primed.ns)
-		primed = read_pair();
+		primed = dp_clock_read();
 }
 
 struct dp_error *dp_clock_create(struct dp_clock **ret)
 {
-	struct dp_clock_pair first = primed.ns ? primed : read_pair();
+	struct dp_clock_pair first = primed.ns ? primed : dp_clock_read();
 
 	while (monotonic_ns() - first.ns < FIRST_NS)
 		;
-	return dp_clock_create_at(first, read_pair(), ret);
+	return dp_clock_create_at(first, dp_clock_read(), ret);
 }
 
 struct dp_clock *dp_clock_destroy(struct dp_clock *clock)
@@ -145,7 +145,7 @@ void dp_clock_update_at(struct dp_clock *c, struct dp_clock_pair now)
 void dp_clock_update(struct dp_clock *c)
 {
 	if (monotonic_ns() - c->prev.ns >= c->period)
-		dp_clock_update_at(c, read_pair());
+		dp_clock_update_at(c, dp_clock_read());
 }
 
 /* The last knot before the count, or the first there is. */

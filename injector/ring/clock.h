@@ -12,6 +12,11 @@
 #include <stdint.h>
 
 struct dp_clock;
+struct dp_clock_pair {
+	uint64_t tsc, ns;
+};
+/* Reads both clocks at one moment. */
+struct dp_clock_pair dp_clock_read(void);
 
 /* Reads both clocks once. Call it early: the longer before dp_clock_create(), the better the first estimate of the frequency. */
 void dp_clock_prime(void);
@@ -42,10 +47,7 @@ static inline uint64_t dp_clock_line_ns(const struct dp_clock_line *l, uint64_t 
 /* The counter's ticks in `ns` nanoseconds, roughly. */
 uint64_t dp_clock_ticks(const struct dp_clock *clock, uint64_t ns);
 
-/* For tests: the same, from given readings of the clocks. */
-struct dp_clock_pair {
-	uint64_t tsc, ns;
-};
+/* The same from given readings of the clocks: for tests, and of other times. */
 struct dp_error *dp_clock_create_at(struct dp_clock_pair first, struct dp_clock_pair second, struct dp_clock **ret) DP_MUST_CHECK;
 void dp_clock_update_at(struct dp_clock *clock, struct dp_clock_pair now);
 

@@ -72,7 +72,8 @@ static void init_lanes(struct dp_drain *d, const struct dp_control *layout)
 	}
 }
 
-struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret)
+/* `past`: NULL if the process lives. */
+static struct dp_error *create(struct dp_control *control, size_t size, const struct dp_drain_past *past, struct dp_drain **ret)
 {
 	static uint64_t created;
 	struct dp_control layout = *control;
@@ -95,8 +96,9 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	d->heap = calloc(d->nlanes, sizeof(*d->heap));
 	if (!d->lane || !d->active || !d->heap)
 		err = dp_error_nomem();
+	d->newest = past ? past->newest : 0;
 	if (!err)
-		err = dp_clock_create(&d->clock);
+		err = past ? dp_clock_create_at(past->at[0], past->at[1], &d->clock) : dp_clock_create(&d->clock);
 	if (err) {
 		dp_drain_destroy(d);
 		return err;
@@ -104,6 +106,17 @@ struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct
 	init_lanes(d, &layout);
 	*ret = d;
 	return NULL;
+}
+
+struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret)
+{
+	return create(control, size, NULL, ret);
+}
+
+struct dp_error *dp_drain_create_past(struct dp_control *control, size_t size, const struct dp_drain_past *past,
+                                      struct dp_drain **ret)
+{
+	return create(control, size, past, ret);
 }
 
 void dp_drain_give_back(struct dp_drain *d)
@@ -281,6 +294,14 @@ static uint64_t horizon_of(const struct dp_drain *d, const struct dp_collect *pa
 	return horizon;
 }
 
+static uint64_t begin_pass(struct dp_drain *d)
+{
+	if (d->newest)
+		return d->newest;
+	dp_clock_update(d->clock);
+	return dp_clock_tsc();
+}
+
 /* `all`: no hit waits for a later pass. `final`: no thread writes any more. */
 static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_hit_sink to)
 {
@@ -289,8 +310,7 @@ static struct dp_error *run(struct dp_drain *d, bool all, bool final, struct dp_
 	bool cut, hold = !all;
 
 	d->broken = false;
-	dp_clock_update(d->clock);
-	pass.begin = dp_clock_tsc();
+	pass.begin = begin_pass(d);
 	look(d, &pass, all, final);
 	do {
 		DP_TRY(collect(d, &pass, &cut));
@@ -320,8 +340,7 @@ void dp_drain_lanes(struct dp_drain *d, bool last, dp_hits_fn each, void *data)
 	                          .batch = &batch};
 
 	d->broken = false;
-	dp_clock_update(d->clock);
-	pass.begin = batch.latest = dp_clock_tsc();
+	pass.begin = batch.latest = begin_pass(d);
 	batch.hits.item = batch.item;
 	look(d, &pass, last, last);
 	for (uint32_t i = 0; i < d->nactive && !d->broken; i++) {

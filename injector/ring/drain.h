@@ -7,11 +7,22 @@
 #define DP_INJECTOR_RING_DRAIN_H
 
 #include "injector/injector.h"
+#include "injector/ring/clock.h"
 
 struct dp_drain;
 
 /* `control` is already filled in; its layout is saved and not read again. `size` is that of the whole region. */
 struct dp_error *dp_drain_create(struct dp_control *control, size_t size, struct dp_drain **ret) DP_MUST_CHECK;
+/*
+ * The same for a copy of the region of a process that is gone, maybe on another machine: all passes must be the last. `at`: two
+ * readings of that machine's clocks, which make all times; no record is newer than the count `newest`.
+ */
+struct dp_drain_past {
+	struct dp_clock_pair at[2];
+	uint64_t newest;
+};
+struct dp_error *dp_drain_create_past(struct dp_control *control, size_t size, const struct dp_drain_past *past,
+                                      struct dp_drain **ret) DP_MUST_CHECK;
 /* Call it if the region is mapped, not copied: dp_drain_reap() then returns memory that rings do not need. */
 void dp_drain_give_back(struct dp_drain *d);
 /* Accepts NULL. */

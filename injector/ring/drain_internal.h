@@ -11,6 +11,7 @@ struct dp_drain {
 	struct dp_control *control;
 	struct dp_lost *lost; /* in the shared region */
 	struct dp_clock *clock;
+	uint64_t newest; /* of a dump: no record is newer than this count; else 0 */
 	struct dp_lane *lane;
 	uint32_t *active; /* indices of the lanes of this pass */
 	uint32_t *heap;   /* indices of the lanes that have hits below the horizon; the oldest first */

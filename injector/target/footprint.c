@@ -15,7 +15,7 @@ struct dp_error *dp_target_footprint(const struct dp_target *t, unsigned nprobes
 	        .mappings = t->options.need_unwind ? 4 : 3, /* agent, data, private, tables */
 	        .bytes = dp_page_up(agent.size) + data.size - rings + dp_page_up(sizeof(struct dp_agent)),
 	        .rings = rings,
-	        .ring_memory = as_if.budget.most,
+	        .ring_memory = as_if.budget.most < rings ? as_if.budget.most : rings,
 	};
 	return NULL;
 }

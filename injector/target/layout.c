@@ -77,18 +77,18 @@ uint64_t dp_target_gates(const struct dp_target *t)
 
 /*
  * Without this, a core file of the target would contain every page of the rings, used or not: writing it would take seconds and
- * allocate them all, which may kill the process before its core is written. The code of stubs and agent is included while it is
- * small: a debugger shows threads in it.
+ * allocate them all, which may kill the process before its core is written. With options.dump_ring they are few (fit.c). The code
+ * of stubs and agent is included while it is small: a debugger shows threads in it.
  */
 #define CORE_CODE_MOST (UINT64_C(512) << 10)
 
-void dp_layout_cores(struct dp_installation *in)
+void dp_layout_cores(struct dp_installation *in, bool dump_ring)
 {
 	uint64_t code = 0;
 	for (size_t i = 0; i < in->nregions; i++) {
 		const bool is_code = in->region[i].prot & PROT_EXEC;
 		code += is_code ? in->region[i].size : 0;
-		in->region[i].no_core = !is_code || code > CORE_CODE_MOST;
+		in->region[i].no_core = is_code ? code > CORE_CODE_MOST : !dump_ring || i != DP_REGION_DATA;
 	}
 }
 

@@ -166,7 +166,7 @@ struct dp_private_note {
 	uint64_t size; /* of the region */
 };
 /* Chooses which regions a core file of the target includes. Call when their sizes are known. */
-void dp_layout_cores(struct dp_installation *in);
+void dp_layout_cores(struct dp_installation *in, bool dump_ring);
 
 /* ---- fit.c ---------------------------------------------------------------------------------------------------------------- */
 

@@ -109,7 +109,7 @@ static void put_clock(struct dp_buf *b)
 	int64_t offset = dp_clock_offset(), second = 1000000000;
 	if (offset < 0)
 		offset = 0;
-	dp_boot_id(boot);
+	dp_clock_boot(boot);
 	dp_put_str(b, "clock {\n\tname = \"monotonic\";\n");
 	if (boot[0])
 		dp_buf_printf(b, "\tuuid = \"%s\";\n", boot);

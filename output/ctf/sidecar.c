@@ -103,23 +103,10 @@ static void put_class(struct dp_buf *b, const struct dp_event_class *class)
 	dp_put_str(b, "]}");
 }
 
-/* LTTng identifies its clock by the boot ID, so traces of one boot share it. */
-void dp_boot_id(char id[37])
-{
-	dp_auto_fclose FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	size_t n = f ? fread(id, 1, 36, f) : 0;
-	id[n] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if (i == 8 || i == 13 || i == 18 || i == 23 ? id[i] != '-' : !isxdigit((unsigned char)id[i]))
-			n = 0;
-	if (n != 36)
-		id[0] = '\0';
-}
-
 static void put_classes(struct dp_buf *b, const struct dp_sidecar_of *of)
 {
 	char boot[37];
-	dp_boot_id(boot);
+	dp_clock_boot(boot);
 	dp_buf_printf(b, "{\"dynprobe\":%d,\"uuid\":\"", DP_SIDECAR_VERSION);
 	for (size_t i = 0; i < 16; i++)
 		dp_buf_printf(b, "%02x", of->uuid[i]);

@@ -52,7 +52,4 @@ void dp_sidecar_names_event(struct dp_sidecar_names *names, const struct dp_fiel
 /* Are names missing, because there were too many or memory ran out? */
 bool dp_sidecar_names_failed(const struct dp_sidecar_names *names);
 
-/* The machine's boot, by which traces with the same clock are known; "" if unknown. */
-void dp_boot_id(char id[37]);
-
 #endif

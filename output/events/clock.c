@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/output.h"
 
+#include "base/boot_id.h"
+
 #include <pthread.h>
 #include <time.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int64_t offset;
+static bool other;
 
 static int64_t now(clockid_t clock)
 {
@@ -41,4 +44,14 @@ void dp_clock_set_offset(int64_t recorded)
 {
 	pthread_once(&once, keep);
 	offset = recorded;
+	other = true;
+}
+
+/* LTTng identifies its clock by the boot ID, too. */
+void dp_clock_boot(char id[DP_BOOT_ID])
+{
+	if (other)
+		id[0] = '\0';
+	else
+		dp_boot_id(id);
 }

@@ -51,6 +51,7 @@ static struct dp_target_options target_options(struct dp_session *s)
 	        .ring_size = trace->ring_size,
 	        .block_ns = trace->block_ns,
 	        .overwrite = trace->overwrite,
+	        .dump_ring = trace->dump_ring,
 	        .max_memory = trace->max_memory,
 	        .max_wait_ns = trace->max_wait_ns,
 	        .max_pause_ns = trace->snapshots.take.still.max_pause_ns,

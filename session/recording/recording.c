@@ -7,14 +7,14 @@
 
 static struct dp_error *nothing(const struct dp_residents *left)
 {
-	const pid_t pid = dp_target_pid(left->target);
+	const pid_t pid = dp_residents_pid(left);
 	for (size_t k = 0; k < left->n; k++)
 		if (left->group[k].damaged)
 			return dp_error(DP_TAG_MANIFEST, "nothing to record in %d: %s", pid, left->group[k].damaged->message);
 	if (left->n)
 		return dp_error(DP_TAG_NO_PROBE,
 		                "the probes in %d emit through LTTng: its sessions have the events, see lttng list", pid);
-	return dp_error(DP_TAG_NO_PROBE, "no resident probes in %d (%s)", pid, dp_target_comm(left->target));
+	return dp_error(DP_TAG_NO_PROBE, "no resident probes in %d (%s)", pid, dp_residents_comm(left));
 }
 
 static void group_fini(struct dp_recording_group *g)
@@ -97,7 +97,7 @@ struct dp_error *dp_recording_release(struct dp_recording *r)
 		struct dp_recording_group *g = &r->group[k];
 		struct dp_error *err = g->served ? dp_resident_release(g->left->resident) : NULL;
 		g->served = false;
-		if (first || dp_target_has_ended(r->process[g->process].left->target))
+		if (first || dp_residents_have_ended(r->process[g->process].left))
 			dp_error_destroy(err);
 		else
 			first = err;
@@ -110,10 +110,11 @@ struct dp_error *dp_recording_serve(struct dp_recording *r)
 	r->start_ns = dp_now_ns();
 	for (size_t k = 0; k < r->ngroups; k++) {
 		struct dp_recording_process *p = &r->process[r->group[k].process];
-		struct dp_error *err = p->ended_by ? NULL : dp_resident_serve(r->group[k].left->resident);
+		struct dp_resident *resident = p->ended_by ? NULL : r->group[k].left->resident;
+		struct dp_error *err = resident ? dp_resident_serve(resident) : NULL;
 		if (err && r->nprocesses == 1)
 			return err;
-		r->group[k].served = !err && !p->ended_by;
+		r->group[k].served = !err && resident;
 		if (err)
 			dp_recording_end(p, err);
 	}

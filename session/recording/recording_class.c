@@ -81,7 +81,7 @@ struct dp_error *dp_recording_classify(struct dp_recording *r, struct dp_recordi
 {
 	const struct dp_manifest_probe *from = &g->left->manifest.probe[i];
 	struct dp_fields fields = {0};
-	DP_TRY(dp_scope_typed(dp_target_image(r->process[g->process].left->target), from->site,
+	DP_TRY(dp_scope_typed(dp_residents_image(r->process[g->process].left), from->site,
 	                      from->leaves  ? DP_POINT_RETURN
 	                      : from->entry ? DP_POINT_ENTRY
 	                                    : DP_POINT_PLACE,

@@ -25,32 +25,37 @@ bool dp_recording_has_all(const struct dp_recording *r)
 	return (r->most && r->total >= r->most) || r->full(r->data);
 }
 
-static struct dp_target *target_of(const struct dp_recording *r, const struct dp_recording_group *g)
+static const struct dp_residents *left_of(const struct dp_recording *r, const struct dp_recording_group *g)
 {
-	return r->process[g->process].left->target;
+	return r->process[g->process].left;
+}
+
+/* Of a core file only the program's name is known. */
+static const char *thread_name(struct dp_recording *r, const struct dp_residents *left, pid_t tid, uint64_t ns)
+{
+	const char *comm = dp_residents_comm(left);
+	return left->core ? comm : dp_thread_name(&r->threads, dp_residents_pid(left), tid, ns, comm);
 }
 
 static void write_event(struct dp_recording *r, size_t group, const struct dp_hit *hit)
 {
 	struct dp_recording_group *g = &r->group[group];
-	struct dp_target *t = target_of(r, g);
+	const struct dp_residents *left = left_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
-	const pid_t pid = dp_target_pid(t);
-	const char *comm = dp_target_comm(t);
 	const struct dp_event event = {
 	        .ns = hit->ns,
-	        .pid = pid,
+	        .pid = dp_residents_pid(left),
 	        .tid = hit->tid,
 	        .inner_pid = hit->inner_pid,
 	        .inner_tid = hit->inner_tid,
 	        .lane = hit->lane,
-	        .comm = dp_thread_name(&r->threads, pid, hit->tid, hit->ns, comm),
-	        .process = comm,
+	        .comm = thread_name(r, left, hit->tid, hit->ns),
+	        .process = dp_residents_comm(left),
 	        .probe = (unsigned)g->class[hit->probe],
 	        .payload = hit->payload,
 	        .len = hit->len,
-	        .image = dp_target_image(t),
+	        .image = dp_residents_image(left),
 	};
 	r->event(&event, r->data);
 	g->recorded[hit->probe]++;
@@ -97,16 +102,15 @@ static void count_batch(struct dp_recording *r, struct dp_recording_group *g, co
 
 static void write_batch(struct dp_recording *r, struct dp_recording_group *g, const struct dp_hits *hits)
 {
-	struct dp_target *t = target_of(r, g);
+	const struct dp_residents *left = left_of(r, g);
 	if (dp_recording_has_all(r))
 		return;
-	const pid_t pid = dp_target_pid(t);
 	const uint64_t ns = hits->item[0].ns; /* on_batch() passes no empty ones */
 	const struct dp_event_batch batch = {.hits = hits,
-	                                     .pid = pid,
-	                                     .comm = dp_thread_name(&r->threads, pid, hits->tid, ns, dp_target_comm(t)),
+	                                     .pid = dp_residents_pid(left),
+	                                     .comm = thread_name(r, left, hits->tid, ns),
 	                                     .class = g->class,
-	                                     .image = dp_target_image(t)};
+	                                     .image = dp_residents_image(left)};
 	r->batch(&batch, r->data);
 	count_batch(r, g, hits);
 }
@@ -125,10 +129,20 @@ static void on_batch(const struct dp_hits *hits, void *data)
 		write_batch(round->r, g, &known);
 }
 
+static struct dp_error *drain_dumped(struct dp_recording *r, struct dp_dumped *dumped, struct round *round)
+{
+	if (!r->batch || r->most)
+		return dp_dumped_drain(dumped, on_hit, round);
+	dp_dumped_drain_lanes(dumped, on_batch, round);
+	return NULL;
+}
+
 static struct dp_error *drain_group(struct dp_recording *r, size_t group, bool last)
 {
 	struct dp_resident *resident = r->group[group].left->resident;
 	struct round round = {r, group};
+	if (!resident)
+		return drain_dumped(r, r->group[group].left->dumped, &round);
 	if (r->batch && !r->most)
 		return dp_resident_drain_lanes(resident, last, on_batch, &round);
 	return dp_resident_drain(resident, last, on_hit, &round);
@@ -165,8 +179,9 @@ static struct dp_error *write_kept(struct dp_recording *r, uint64_t limit)
 
 void dp_recording_end(struct dp_recording_process *p, struct dp_error *err)
 {
-	const bool ended = !err || dp_target_has_ended(p->left->target), gone = err && err->tag == DP_TAG_GONE;
-	p->ended_by = ended ? "target exited" : gone ? "target called exec" : "error";
+	const bool core = p->left->core, gone = err && err->tag == DP_TAG_GONE;
+	const bool ended = !err || (!core && dp_residents_have_ended(p->left));
+	p->ended_by = !ended && !gone ? "error" : core ? "core file" : ended ? "target exited" : "target called exec";
 	if (ended || gone)
 		dp_error_destroy(err);
 	else
@@ -177,7 +192,7 @@ void dp_recording_end(struct dp_recording_process *p, struct dp_error *err)
 static void drain_process(struct dp_recording *r, size_t process, size_t *group)
 {
 	struct dp_recording_process *p = &r->process[process];
-	const bool last = !p->ended_by && dp_target_has_ended(p->left->target);
+	const bool last = !p->ended_by && dp_residents_have_ended(p->left);
 	struct dp_error *err = NULL;
 	for (; *group < r->ngroups && r->group[*group].process == process; ++*group) {
 		if (!p->ended_by && !err)

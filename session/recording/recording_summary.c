@@ -4,23 +4,23 @@
 static void fill(const struct dp_recording *r, const struct dp_recording_group *g, size_t i, struct dp_summary_probe *ret)
 {
 	struct dp_resident *s = g->left->resident;
-	const struct dp_target *t = r->process[g->process].left->target;
+	const struct dp_residents *left = r->process[g->process].left;
 	const struct dp_probe *class = &r->classes.probe[g->class[i]];
-	const bool retired = dp_resident_retired(s, (unsigned)i);
+	const bool retired = s && dp_resident_retired(s, (unsigned)i);
 	struct dp_loss l = {0};
-	dp_resident_loss(s, (unsigned)i, &l);
+	dp_residents_loss(g->left, (unsigned)i, &l);
 	l.damaged += g->damaged[i];
 	*ret = (struct dp_summary_probe){
 	        .name = class->name,
 	        .spec = class->spec.text,
-	        .pid = dp_target_pid(t),
-	        .comm = dp_target_comm(t),
-	        .inner_pid = dp_target_inner_pid(t),
+	        .pid = dp_residents_pid(left),
+	        .comm = dp_residents_comm(left),
+	        .inner_pid = s ? dp_target_inner_pid(left->target) : 0,
 	        .tactic = "standing",
 	        .tag = retired ? dp_tag_name(DP_TAG_FOREIGN) : NULL,
 	        .reason = retired ? "another tool patched its place" : NULL,
 	        .retired = retired,
-	        .addr = dp_resident_site(s, (unsigned)i),
+	        .addr = s ? dp_resident_site(s, (unsigned)i) : g->left->manifest.probe[i].site,
 	        .recorded = g->recorded[i],
 	        .lost = l,
 	};
@@ -47,7 +47,7 @@ uint64_t dp_recording_lost(const struct dp_recording *r)
 	for (size_t k = 0; k < r->ngroups; k++)
 		for (unsigned i = 0; i < r->group[k].left->manifest.n; i++) {
 			struct dp_loss l = {0};
-			dp_resident_loss(r->group[k].left->resident, i, &l);
+			dp_residents_loss(r->group[k].left, i, &l);
 			sum += dp_loss_sum(&l);
 		}
 	return sum;

@@ -2,19 +2,13 @@
 """Tests that a probed program that crashes leaves the same core as without probes: it has no rings and tables."""
 
 import os
-import resource
 import signal
 import struct
 
 import harness
-from harness import Case
+from cores import CoreCase
 
-PATTERN = "/proc/sys/kernel/core_pattern"
 MIB = 1 << 20
-
-
-def limit_none():
-    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def segments(core):
@@ -26,28 +20,11 @@ def segments(core):
     return {h[3]: h[5] for h in headers if h[0] == 1}
 
 
-class CoreSize(Case):
-    def setUp(self):
-        super().setUp()
-        if resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
-            self.skipTest("the hard limit of core files (ulimit -H -c) is not unlimited")
-        with open(PATTERN) as f:
-            pattern = f.read().strip()
-        if pattern.startswith(("|", "/")):  # the core is not written to the program's own directory
-            if not os.access(PATTERN, os.W_OK):
-                self.skipTest(f"core files go to {pattern}, and {PATTERN} cannot be changed")
-            self.addCleanup(self.set_pattern, pattern)
-            self.set_pattern("core")
-
-    def set_pattern(self, pattern):
-        with open(PATTERN, "w") as f:
-            f.write(pattern)
-
+class CoreSize(CoreCase):
     def crash(self, how, *probes):
         """The status and the core's size of a program that crashes at SIGUSR1, with or without probes."""
         folder = self.path(f"cores-{how}-{len(probes)}")
-        os.mkdir(folder)
-        t = self.target("crasher", how, 1000, cwd=folder, preexec_fn=limit_none)
+        t = self.dumping(folder, "crasher", how, 1000)
         tool = self.start_attached(t, *probes) if probes else None
         if tool:
             self.await_events(tool)
@@ -57,9 +34,7 @@ class CoreSize(Case):
         if tool:
             r = self.finish(tool, None)
             self.assert_hits(r, 1000)
-        cores = os.listdir(folder)
-        self.assertEqual(len(cores), 1, cores)
-        return status, os.path.join(folder, cores[0])
+        return status, self.dumped(folder)
 
     def check(self, how, *probes):
         status, core = self.crash(how)

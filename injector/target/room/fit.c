@@ -7,6 +7,7 @@
 #include "injector/target/target.h"
 
 #define RING_DEFAULT  (UINT64_C(1) << 20)
+#define RING_DUMPED   (UINT64_C(256) << 10)
 #define RING_GOOD     (UINT64_C(64) << 10) /* below that, fewer rings are better than smaller ones */
 #define SLOTS_DEFAULT 1024u
 #define AGENT_ROOM    (UINT64_C(256) << 10) /* address space for code and the unmapped pages between regions */
@@ -17,6 +18,12 @@ struct choice {
 	unsigned slots;
 };
 
+/* May each ring be used whole? Then their addresses are bounded, not only their memory. A core file has every page of them. */
+static bool is_whole(const struct dp_target *t)
+{
+	return t->ahead || t->options.dump_ring;
+}
+
 /* More slots than there are threads now, because threads come and go. */
 static unsigned slots_least(const struct dp_target *t)
 {
@@ -26,8 +33,9 @@ static unsigned slots_least(const struct dp_target *t)
 
 static struct choice first_choice(const struct dp_target *t)
 {
-	const unsigned slots = t->asked_slots ? t->asked_slots : t->ahead ? slots_least(t) : SLOTS_DEFAULT;
-	return (struct choice){.ring = t->asked_ring ? t->asked_ring : RING_DEFAULT, .slots = slots};
+	const unsigned slots = t->asked_slots ? t->asked_slots : is_whole(t) ? slots_least(t) : SLOTS_DEFAULT;
+	const uint64_t usual = t->options.dump_ring ? RING_DUMPED : RING_DEFAULT;
+	return (struct choice){.ring = t->asked_ring ? t->asked_ring : usual, .slots = slots};
 }
 
 /* The next smaller choice; false if none is left that the user's options allow. */
@@ -40,7 +48,7 @@ static bool smaller(const struct dp_target *t, struct choice *c)
 		c->slots = c->slots / 2 > least ? c->slots / 2 : least;
 	else if (!t->asked_ring && c->ring > DP_RING_LEAST)
 		c->ring /= 2;
-	else if (!t->asked_slots && t->ahead && c->slots > 1)
+	else if (!t->asked_slots && is_whole(t) && c->slots > 1)
 		c->slots /= 2;
 	else
 		return false;
@@ -64,7 +72,7 @@ static void need_of(const struct dp_target *t, struct choice c, struct dp_need *
 
 static bool fits(const struct dp_target *t, struct choice c, const struct dp_need *need)
 {
-	if (t->ahead && c.ring * c.slots > t->budget.most)
+	if (is_whole(t) && c.ring * c.slots > t->budget.most)
 		return false;
 	const uint64_t locked = t->limits.locks ? dp_limit_left(t->limits.locked) : UINT64_MAX;
 	return need->address <= dp_limit_left(t->limits.address) / need->share && need->address <= locked &&
