@@ -394,7 +394,9 @@ unsigned dp_resident_nprobes(const struct dp_resident *s);
 /* The site of probe i: 0 if it has none (removed, superseded, retired). */
 uint64_t dp_resident_site(const struct dp_resident *s, unsigned probe);
 bool dp_resident_retired(const struct dp_resident *s, unsigned probe);
-uint64_t dp_resident_sink(const struct dp_resident *s); /* the struct dp_sink it emits through, or 0 */
+uint64_t dp_resident_sink(const struct dp_resident *s);
+/* Were they installed with options.dump_ring? */
+bool dp_resident_dumps(const struct dp_resident *s); /* the struct dp_sink it emits through, or 0 */
 bool dp_resident_enabled(const struct dp_resident *s, unsigned probe);
 /* Opens or closes the probe's gate; stops no thread. */
 struct dp_error *dp_resident_enable(struct dp_resident *s, unsigned probe, bool on) DP_MUST_CHECK;

@@ -34,7 +34,7 @@ static struct dp_error *nothing(const struct dp_residents_core *c, const char *c
 	const pid_t pid = dp_core_pid(c->core);
 	const char *comm = dp_core_comm(c->core);
 	struct dp_error *err =
-	        c->dumps.without
+	        c->dumps.mappings
 	                ? dp_error(DP_TAG_NO_PROBE, "%s does not include the rings of the probes in %d (%s)", core, pid, comm)
 	                : dp_error(DP_TAG_NO_PROBE, "no resident probes were in %d (%s) when it dumped %s", pid, comm, core);
 	return dp_error_advise(err, "attach probes with dynprobe attach --dump-ring: then the next core file has their events");
@@ -99,7 +99,8 @@ pid_t dp_residents_pid(const struct dp_residents *left)
 	const struct dp_residents_core *c = left->core;
 	if (!c)
 		return dp_target_pid(left->target);
-	return c->dumps.n ? dp_dumped_pid(c->dumps.group[0]) : dp_core_pid(c->core);
+	const pid_t pid = c->dumps.n ? dp_dumped_pid(c->dumps.group[0]) : 0;
+	return pid ? pid : dp_core_pid(c->core);
 }
 
 const char *dp_residents_comm(const struct dp_residents *left)

@@ -63,9 +63,10 @@ static void add_manners(struct words *w, const struct dp_options *o)
 		add(w, "--verbose");
 }
 
-static void type_again(struct words *w, const struct dp_options *o, const struct dp_manifest *m,
+static void type_again(struct words *w, const struct dp_options *o, const struct dp_residents_group *g,
                        const struct dp_manifest_probe *p)
 {
+	const struct dp_manifest *m = &g->manifest;
 	add(w, "attach");
 	add(w, "--pid=%d", o->trace.pid[0]);
 	add(w, "--sink=%s", m->lttng ? "lttng" : "ring");
@@ -73,6 +74,8 @@ static void type_again(struct words *w, const struct dp_options *o, const struct
 		add(w, "--session=%s", m->session);
 	if (m->lttng && m->filter)
 		add(w, "--filter=%s", m->filter);
+	if (dp_resident_dumps(g->resident))
+		add(w, "--dump-ring");
 	add(w, "--name=%s", p->name);
 	add(w, "--%s=%s", p->entry ? "function" : "probe", p->spec);
 	add_contexts(w, o, p);
@@ -107,7 +110,7 @@ static struct dp_error *prepare(const struct dp_options *o, struct words *w, boo
 	if (!err) {
 		*enabled = dp_resident_enabled(g->resident, (unsigned)i);
 		const char *inlined = g->manifest.probe[i].typed.inlined;
-		type_again(w, o, &g->manifest, &g->manifest.probe[i]);
+		type_again(w, o, g, &g->manifest.probe[i]);
 		w->inlined = inlined ? strdup(inlined) : NULL;
 		w->failed |= inlined && !w->inlined;
 		w->alone = g->manifest.n == 1 && !dp_resident_sink(g->resident);

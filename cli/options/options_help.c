@@ -24,7 +24,8 @@ static const struct dp_verb_text verbs[DP_VERB_COUNT] = {
                                  "Makes a resident probe record more. No hit is missed.\n"},
         [DP_VERB_RECORD] = {"record", "record --pid PID... | --core CORE [EXE] [OPTIONS]", "print the events of resident probes",
                             "Prints the buffered events of probes with the ring sink (the newest that fit), then streams new "
-                            "ones until Ctrl-C.\n"},
+                            "ones until Ctrl-C. Of a core file: those that were in the rings when the process crashed (attach "
+                            "--dump-ring).\n"},
         [DP_VERB_REMOVE] = {"remove", "remove NAME... --pid PID", "remove probes",
                             "Removes resident probes. NAME may be a pattern such as 'm*'; quote it.\n"},
         [DP_VERB_DETACH] = {"detach", "detach --pid PID...", "remove all probes", "Removes all resident probes of a process.\n"},

@@ -135,19 +135,13 @@ static struct dp_error *add(struct dp_dumps *dumps, const struct dp_dumped_memor
 	return start_drain(d, grown[0]);
 }
 
-/* A writable mapping of ours either begins with the control page, or is the trap table, or continues one that was split. */
-static struct dp_error *look_at(struct dp_dumps *dumps, const struct dp_dumped_memory *memory, const struct dp_map *m)
+/* A mapping of ours that begins with the control page of resident probes. */
+static bool has_control(const struct dp_dumped_memory *memory, uint64_t addr)
 {
-	uint64_t word = 0;
+	uint64_t magic = 0;
 	uint32_t kept = 0;
-	if (memory->read(m->start.v, &word, sizeof(word), memory->data) != sizeof(word)) {
-		dumps->without++;
-		return NULL;
-	}
-	if (word != DP_MAGIC ||
-	    memory->read(m->start.v + offsetof(struct dp_control, kept), &kept, sizeof(kept), memory->data) != sizeof(kept))
-		return NULL;
-	return kept ? add(dumps, memory, m->start.v) : NULL;
+	return memory->read(addr, &magic, sizeof(magic), memory->data) == sizeof(magic) && magic == DP_MAGIC &&
+	       memory->read(addr + offsetof(struct dp_control, kept), &kept, sizeof(kept), memory->data) == sizeof(kept) && kept;
 }
 
 struct dp_error *dp_dumps_find(const struct dp_image *image, const struct dp_dumped_memory *memory, struct dp_dumps *ret)
@@ -156,8 +150,11 @@ struct dp_error *dp_dumps_find(const struct dp_image *image, const struct dp_dum
 	*ret = (struct dp_dumps){0};
 	for (size_t i = 0; !err && i < dp_image_nmaps(image); i++) {
 		const struct dp_map *m = dp_image_map(image, i);
-		if (m->write && !strcmp(m->path, OUR_PATH))
-			err = look_at(ret, memory, m);
+		if (strcmp(m->path, OUR_PATH) != 0)
+			continue;
+		ret->mappings++;
+		if (m->write && has_control(memory, m->start.v))
+			err = add(ret, memory, m->start.v);
 	}
 	if (err)
 		dp_dumps_fini(ret);

@@ -20,7 +20,7 @@ struct dp_dumped; /* opaque: the probes of one attach */
 struct dp_dumps {
 	struct dp_dumped **group;
 	size_t n;
-	size_t without; /* groups whose rings the core file does not have */
+	size_t mappings; /* of dynprobe, also those that the core file does not have */
 };
 /* `image`: the process's mappings, by the core file. DP_TAG_BAD_CORE: a group is damaged, or of another version. */
 struct dp_error *dp_dumps_find(const struct dp_image *image, const struct dp_dumped_memory *memory,
@@ -30,7 +30,7 @@ void dp_dumps_fini(struct dp_dumps *dumps);
 /* Valid until dp_dumps_fini(). */
 const char *dp_dumped_manifest(const struct dp_dumped *d);
 unsigned dp_dumped_nprobes(const struct dp_dumped *d);
-/* The process that the probes were installed in, as the tool knew it. The core file may be that of its fork. */
+/* The process that the probes were installed in, as the tool knew it; 0: not known. The core file may be that of its fork. */
 pid_t dp_dumped_pid(const struct dp_dumped *d);
 /*
  * Were the records made before this boot, or on another machine? Then their times are estimates, since the attach, and *offset is

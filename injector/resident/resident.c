@@ -70,6 +70,11 @@ uint64_t dp_resident_sink(const struct dp_resident *s)
 	return s->control.sink;
 }
 
+bool dp_resident_dumps(const struct dp_resident *s)
+{
+	return s->control.clocks.tick;
+}
+
 bool dp_resident_any(const struct dp_resident *s)
 {
 	for (size_t i = 0; !s->unmapped && i < s->in.nplaced; i++)

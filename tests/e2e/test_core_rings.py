@@ -169,6 +169,24 @@ class CoreRings(CoreCase):
         self.assertLessEqual(plan["ring_memory"], plan["ring_bytes"])
 
     @needs("gcore")
+    def test_a_debuggers_core_without_the_rings_is_told_from_one_without_probes_DP_NO_PROBE(self):
+        t = self.target("spin", 0, 300)
+        self.assertIn("no resident probes were in", self.refused(self.core(t.pid)))
+        os.unlink(self.path(f"core.{t.pid}"))
+        harness.tool("attach", "--sink", "ring", "--pid", t.pid, "--function", "foo", status=0)
+        self.assertIn("does not include the rings", self.refused(self.core(t.pid)))
+
+    def test_a_probe_that_records_more_is_dumped_as_before(self):
+        folder = self.path("cores")
+        t = self.dumping(folder, "crasher", "abort", CALLS)
+        self.leave(t, "--function", "foo", "-t", "reg:edi")
+        harness.tool("add-context", "--pid", t.pid, "-e", "foo", "-t", "tid", status=0)
+        r = self.read(self.crash(t, folder))
+        self.assertGreaterEqual(len(r.events), CALLS)
+        self.assertEqual({e["fields"].get("tid") for e in r.events}, {t.pid})
+        self.assert_calls_of_foo(r.events)
+
+    @needs("gcore")
     def test_a_core_of_a_program_that_lives_on_leaves_its_rings_alone(self):
         t = self.target("spin", 0, 300)
         before = State(t.pid)
