@@ -160,6 +160,38 @@ Test(dumped, in_this_boot_no_record_is_newer_than_now, .init = begin)
 	dp_dumps_fini(&dumps);
 }
 
+static uint8_t data_of_another[SIZE];
+
+static size_t read_both(uint64_t addr, void *buf, size_t n, void *unused)
+{
+	if (addr < AT + SIZE)
+		return read_data(addr, buf, n, unused);
+	memcpy(buf, data_of_another + (addr - 2 * AT), n);
+	return n;
+}
+
+/* Readings of the clocks differ by some ns more than the records of two attaches. */
+Test(dumped, all_attaches_have_the_clocks_of_the_first, .init = begin)
+{
+	struct dp_image *both = NULL;
+	struct dp_dumps dumps;
+	struct seen s = {0};
+	add_record(0, 1, 1010);
+	memcpy(data_of_another, data, SIZE);
+	((struct dp_control *)(void *)data_of_another)->private_addr = 2 * AT + SIZE;
+	((struct dp_control *)(void *)data_of_another)->clocks.ns += 500;
+	cr_assert_null(dp_image_create(MAPS "20000000-20100000 rw-s 00000000 00:01 6 /memfd:dynprobe (deleted)\n", "", 0, &both));
+	const struct dp_dumped_memory memory = {read_both, NULL};
+	cr_assert_null(dp_dumps_find(both, &memory, &dumps));
+	cr_assert_eq(dumps.n, 2);
+	for (size_t i = 0; i < 2; i++)
+		cr_assert_null(dp_dumped_drain(dumps.group[i], see, &s));
+	cr_assert_eq(s.n, 2);
+	cr_expect_eq(s.ns[0], s.ns[1]);
+	dp_dumps_fini(&dumps);
+	dp_image_destroy(both);
+}
+
 /* The hit during which the program crashed. */
 Test(dumped, a_record_that_was_never_completed_is_counted, .init = begin)
 {
