@@ -179,16 +179,21 @@ class Descriptors(GuestCase):
 class Process(GuestCase):
     def test_no_child_is_seen(self):
         """Without a daemon LTTng creates its shared memory itself; /dev/shm is empty here."""
+
+        def waits():
+            return [x for x in os.listdir("/dev/shm") if x.startswith("lttng-ust-wait-")]
+
         program = self.program()
         self.assertEqual(os.listdir("/dev/shm"), [])
         self.sessiond()
+        wait_until(waits, 60, "the daemon's own")  # after it has said that it is ready
         for name in os.listdir("/dev/shm"):
             os.remove(os.path.join("/dev/shm", name))
         self.session("s")
         self.probe(program)
 
         def modes():
-            return {x.count("-"): os.stat(f"/dev/shm/{x}").st_mode & 0o777 for x in os.listdir("/dev/shm") if x.startswith("lttng-ust-wait-")}
+            return {x.count("-"): os.stat(f"/dev/shm/{x}").st_mode & 0o777 for x in waits()}
 
         # It creates one after the other, and sets the mode of each after that.
         wait_until(lambda: modes() == {3: 0o666, 4: 0o640}, 20, lambda: f"LTTng's shared memory; the modes are {modes()}")
