@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/descriptors.h"
 #include "cli/commands/command.h"
 #include "cli/options/rfc_words.h"
 #include "cli/run/console.h"
@@ -60,6 +61,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	char **owned;
+	dp_descriptors_raise();
 	dp_signals_tell_of_kill();
 	if (argc > 1 && !strcmp(argv[1], "explain"))
 		return dp_command_explain(argv + 2);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run/pager.h"
 
+#include "base/descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,6 +50,7 @@ static void become(const char *text, int in)
 	if (in != STDIN_FILENO && dup2(in, STDIN_FILENO) < 0)
 		_exit(127);
 	signal(SIGPIPE, SIG_DFL);
+	dp_descriptors_reset();
 	setenv("LESS", "FRX", 0);
 	setenv("LV", "-c", 0);
 	execl("/bin/sh", "sh", "-c", text, (char *)NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening, launching and closing a target. */
+#include "base/descriptors.h"
 #include "injector/loads.h"
 #include "injector/open/adopt.h"
 #include "injector/open/recover.h"
@@ -33,6 +34,7 @@ static struct dp_error *create(const struct dp_target_options *options, struct d
 	t->asked_slots = options->nslots;
 	t->patience.max_pause_ns = options->max_pause_ns ? options->max_pause_ns : DP_MAX_PAUSE_NS;
 	*ret = t;
+	DP_TRY(dp_descriptors_check());
 	if (t->asked_ring && (t->asked_ring < DP_RING_LEAST || (t->asked_ring & (t->asked_ring - 1))))
 		return dp_error(DP_TAG_USAGE, "the buffer size must be a power of two of at least 16 KiB");
 	return NULL;

@@ -21,6 +21,7 @@
 #include "injector/trap/trap.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -389,8 +390,13 @@ static struct dp_error *unless_gone(struct dp_target *t, struct dp_error *err)
 {
 	if (!err || (err->tag != DP_TAG_GONE && err->tag != DP_TAG_NO_PROCESS && err->tag != DP_TAG_ZOMBIE))
 		return err;
-	t->gone = true;
-	return dp_error_destroy(err);
+	dp_error_destroy(err);
+	struct dp_error *blind = dp_descriptors_check_any();
+	t->gone = !blind;
+	if (!blind)
+		return NULL;
+	blind = dp_error_wrap(blind, "the probes stay in process %d (%s)", t->process.pid, t->process.comm);
+	return dp_error_advise(blind, "dynprobe detach --pid PID removes them");
 }
 
 /* A process that ends meanwhile takes its probes with it: nothing is left. */

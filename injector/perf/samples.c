@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -244,19 +243,9 @@ int dp_samples_by_id(const void *x, const void *y)
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-static void raise_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static struct dp_error *open_all(struct dp_samples *s)
 {
 	bool fresh = true;
-	raise_limit();
 	DP_TRY(settle(s));
 	for (int round = 0; fresh && round < ROUNDS; round++)
 		DP_TRY(add_threads(s, &fresh));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/ctf/ctf_files.h"
 
+#include "base/descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +16,8 @@
 #define BUFFERS   ((size_t)16 << 20) /* memory for all streams together */
 #define MOST      ((size_t)256 << 10)
 #define LEAST     ((size_t)16 << 10)
-#define MANY_OPEN 256u /* descriptors; a stream beyond them opens its file for each write */
+#define MANY_OPEN                                                                                                                \
+	256u /* descriptors, or a quarter of what dynprobe may have; a stream beyond them opens its file for each write */
 #define IDLE      16u  /* flushes without an event, after which a stream gives up descriptor and memory */
 
 struct dp_ctf_file {
@@ -58,7 +61,8 @@ static struct dp_error *write_file(struct dp_ctf_files *f, struct dp_ctf_file *f
 	if (file->fd < 0)
 		DP_TRY(open_file(f, file));
 	DP_TRY(dp_ctf_stream_write(&file->stream, file->fd));
-	return f->nopen > MANY_OPEN ? close_file(f, file) : NULL;
+	const size_t most = dp_descriptors_most() / 4;
+	return f->nopen > (most < MANY_OPEN ? most : MANY_OPEN) ? close_file(f, file) : NULL;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define LOOK_NS  UINT64_C(1000000000) /* between two looks */
@@ -117,16 +116,6 @@ static void take_module(struct dp_everywhere *e, const struct dp_probe *p)
 		e->module[e->search.n++] = module;
 }
 
-/* Each process takes some descriptors. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 struct dp_error *dp_everywhere_create(const struct dp_trace_spec *trace, struct dp_everywhere **ret)
 {
 	struct dp_everywhere *e = calloc(1, sizeof(*e));
@@ -142,7 +131,6 @@ struct dp_error *dp_everywhere_create(const struct dp_trace_spec *trace, struct 
 	if (e->any)
 		e->search.n = 0;
 	find_files(e);
-	raise_limit();
 	*ret = e;
 	return NULL;
 }

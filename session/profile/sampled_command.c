@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/profile/sampler.h"
 
+#include "base/descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +19,7 @@ static void become(char **words, const int go[2], int told)
 	if (read(go[0], &c, 1) != 1)
 		_exit(EXIT_NOT_RUN);
 	prctl(PR_SET_PDEATHSIG, 0);
+	dp_descriptors_reset();
 	execvp(words[0], words);
 	const int why = errno;
 	const ssize_t written = write(told, &why, sizeof(why));

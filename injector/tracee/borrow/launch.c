@@ -23,6 +23,7 @@
 #include "injector/tracee/stop/watchdog.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,7 @@ static void __attribute__((noreturn)) child(char *const argv[], int go, int fail
 {
 	char byte;
 	if (read(go, &byte, 1) == 1) {
+		dp_descriptors_reset();
 		execvp(argv[0], argv);
 		int sys = errno;
 		if (write(failure, &sys, sizeof(sys)) != (ssize_t)sizeof(sys))

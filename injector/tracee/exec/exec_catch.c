@@ -20,7 +20,6 @@
 #include "injector/tracee/stop/freeze.h"
 #include "injector/tracee/stop/watchdog.h"
 
-#include <elf.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +27,6 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,40 +45,27 @@ static uint64_t at_least(const struct dp_exec_watch *w, uint64_t ns)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------- */
 
-struct file {
-	struct stat st;
-	bool elf;
-};
-
-static void read_file(int fd, struct file *ret)
+static bool is(const struct dp_exec_start *start, const struct stat *st)
 {
-	char head[SELFMAG] = "";
-	*ret = (struct file){0};
-	if (fstat(fd, &ret->st) == 0 && pread(fd, head, SELFMAG, 0) == SELFMAG)
-		ret->elf = !memcmp(head, ELFMAG, SELFMAG);
-}
-
-static bool is(const struct file *file, const struct stat *st)
-{
-	return st->st_dev == file->st.st_dev && st->st_ino == file->st.st_ino;
+	return st->st_dev == start->file.dev && st->st_ino == start->file.ino;
 }
 
 /* Has the process become this program? It has not if the file was its program's loader. A script is executed by another file. */
-static bool executes(pid_t pid, const struct file *file)
+static bool executes(pid_t pid, const struct dp_exec_start *start)
 {
 	char exe[32];
 	struct stat st;
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	return !file->elf || stat(exe, &st) || is(file, &st); /* without an answer it has ended */
+	return !start->elf || stat(exe, &st) || is(start, &st); /* without an answer it has ended */
 }
 
 /* ---- what can be held ------------------------------------------------------------------------------------------------------ */
 
 /* False also if that is not known: to be late is better than to wait for the exec. */
-static bool can_be_seized(const struct dp_exec_start *start, const struct file *file)
+static bool can_be_seized(const struct dp_exec_start *start)
 {
 	struct stat named;
-	return !dp_exec_locks_early() && dp_exec_stat_named(start, &named) && is(file, &named);
+	return !dp_exec_locks_early() && dp_exec_stat_named(start, &named) && is(start, &named);
 }
 
 static bool traces_all(void)
@@ -97,10 +82,9 @@ static bool traces_all(void)
 }
 
 /* The kernel ignores a program's setuid bit and capabilities if its tracer lacks CAP_SYS_PTRACE: the program would fail. */
-static struct dp_error *check_privileges(const struct dp_exec_start *start, const struct file *file)
+static struct dp_error *check_privileges(const struct dp_exec_start *start)
 {
-	const bool gains = file->st.st_mode & (S_ISUID | S_ISGID) || fgetxattr(start->fd, "security.capability", NULL, 0) > 0;
-	if (!gains || traces_all())
+	if (!start->gains || traces_all())
 		return NULL;
 	return dp_error(DP_TAG_PERMISSION,
 	                "process %d executes a program that gains privileges, and would not gain them while dynprobe holds it "
@@ -175,8 +159,7 @@ static void allow_exec(const struct dp_exec_watch *w)
 }
 
 /* After the thread was seized and let go. */
-static struct dp_error *take_over(const struct dp_exec_watch *w, const struct dp_exec_start *start, const struct file *file,
-                                  struct dp_exec_caught *ret)
+static struct dp_error *take_over(const struct dp_exec_watch *w, const struct dp_exec_start *start, struct dp_exec_caught *ret)
 {
 	const struct slow one = {start->pid, start->tid};
 	pid_t tid;
@@ -186,10 +169,10 @@ static struct dp_error *take_over(const struct dp_exec_watch *w, const struct dp
 		note_slow(&one);
 		return dp_error(DP_TAG_UNSTOPPABLE, "process %d was executing a program for more than a second", start->pid);
 	}
-	if (stop.kind == DP_STOP_EXEC && (start->any || executes(tid, file)))
+	if (stop.kind == DP_STOP_EXEC && (start->any || executes(tid, start)))
 		return dp_launch_adopt(&(struct dp_launch_adopted){.pid = tid, .until_ns = dp_now_ns() + at_least(w, ENTRY_NS)},
 		                       &ret->launch);
-	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && (start->any ? dp_exec_is_over(start) : executes(tid, file));
+	ret->late = stop.kind != DP_STOP_EXEC && ret->unheld && (start->any ? dp_exec_is_over(start) : executes(tid, start));
 	release(tid, stop);
 	return NULL;
 }
@@ -207,11 +190,9 @@ static struct dp_error *seize(const struct dp_exec_start *start, bool *seized)
 
 static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *start, struct dp_exec_caught *ret)
 {
-	struct file file;
 	bool seized = false;
-	read_file(start->fd, &file);
-	struct dp_error *err = check_privileges(start, &file);
-	ret->unheld = !err && !can_be_seized(start, &file);
+	struct dp_error *err = check_privileges(start);
+	ret->unheld = !err && !can_be_seized(start);
 	if (ret->unheld)
 		dp_exec_watch_allow(w, start);
 	if (!err)
@@ -221,7 +202,7 @@ static struct dp_error *catch (struct dp_exec_watch *w, struct dp_exec_start *st
 		ret->unheld = start->late; /* we took too long: the thread of the watch has let it go */
 	}
 	ret->late = ret->unheld && !err && !seized; /* it has ended already */
-	return seized ? take_over(w, start, &file, ret) : err;
+	return seized ? take_over(w, start, ret) : err;
 }
 
 /* ---- loaders --------------------------------------------------------------------------------------------------------------- */

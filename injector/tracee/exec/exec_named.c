@@ -6,6 +6,7 @@
 #include "injector/tracee/proc/proc.h"
 #include "injector/tracee/tracee.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -126,10 +128,14 @@ static bool stat_exe(pid_t pid, struct stat *ret)
 void dp_exec_note(struct dp_exec_start *start)
 {
 	struct stat st;
+	char head[SELFMAG];
 	if (stat_exe(start->pid, &st))
 		start->before = (struct dp_exec_file){st.st_dev, st.st_ino};
-	if (!fstat(start->fd, &st))
-		start->file = (struct dp_exec_file){st.st_dev, st.st_ino};
+	if (fstat(start->fd, &st))
+		return;
+	start->file = (struct dp_exec_file){st.st_dev, st.st_ino};
+	start->gains = st.st_mode & (S_ISUID | S_ISGID) || fgetxattr(start->fd, "security.capability", NULL, 0) > 0;
+	start->elf = pread(start->fd, head, SELFMAG, 0) == SELFMAG && !memcmp(head, ELFMAG, SELFMAG);
 }
 
 bool dp_exec_is_over(const struct dp_exec_start *start)
@@ -158,8 +164,8 @@ static bool is_any(const char *path, const char *const *name, size_t n)
 bool dp_exec_is_named(const struct dp_exec_start *start, const char *const *name, size_t n)
 {
 	struct dp_proc_call call;
-	char link[32], path[PATH_MAX];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", start->fd);
+	char link[48], path[PATH_MAX];
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", start->fd);
 	const ssize_t got = readlink(link, path, sizeof(path) - 1);
 	path[got > 0 ? got : 0] = '\0';
 	if (is_any(path, name, n))

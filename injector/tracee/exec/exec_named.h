@@ -14,7 +14,8 @@ bool dp_exec_locks_early(void);
 bool dp_exec_await_call(const struct dp_exec_start *start, uint64_t ns, struct dp_proc_call *ret);
 /* The file that the call names, as its process sees it. False: unknown. */
 bool dp_exec_stat_named(const struct dp_exec_start *start, struct stat *ret);
-/* Notes what the process executes until then, and the question's file. */
+/* Notes what the process executes until then, and the question's file. Like all that looks at that file, for the watch's thread.
+ */
 void dp_exec_note(struct dp_exec_start *start);
 /* Does the process execute another program now, or has it ended? */
 bool dp_exec_is_over(const struct dp_exec_start *start);

@@ -3,10 +3,12 @@
  * The thread of the watch, and the queue between it and the tool. See exec_files.h for the files.
  *
  * The thread never traces: ptrace belongs to the thread that seized. It lets go at once what the tool traces already: the tool
- * waits for a command of its own in exec, and would wait for itself.
+ * waits for a command of its own in exec, and would wait for itself. The descriptors of questions are in its table alone: the
+ * tool answers by their numbers, and leaves it to the thread to close them.
  */
 #include "injector/tracee/exec/exec_watch.h"
 
+#include "injector/tracee/exec/exec_descriptors.h"
 #include "injector/tracee/exec/exec_files.h"
 #include "injector/tracee/exec/exec_guard.h"
 #include "injector/tracee/exec/exec_named.h"
@@ -20,6 +22,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,7 +35,7 @@
 
 #define CALL_NS UINT64_C(50000000)
 
-enum { LATE = 64 };
+enum { LATE = 64, KEPT = 5 };
 
 struct waiting {
 	struct dp_exec_start start;
@@ -40,13 +43,17 @@ struct waiting {
 };
 
 struct dp_exec_watch {
-	int group;       /* fanotify */
-	int ready, news; /* eventfds: there is something to take; for the thread: there is a new limit, or it is to end */
+	int group;   /* fanotify */
+	int ready;   /* eventfd: there is something to take */
+	int news[2]; /* pipe, to the thread: a descriptor to close, or -1: there is a new limit, or the thread is to end */
 	struct dp_exec_files *files;
 	struct dp_exec_watched what;
 	struct dp_exec_guard *guard;
 	pthread_t thread;
 	bool runs;
+	sem_t begun; /* the thread has its descriptors, or `why` says why not */
+	int why;
+	size_t open; /* of the thread: questions whose descriptors are open */
 	atomic_bool holds;
 	pthread_mutex_t lock; /* of what follows */
 	bool over;            /* the thread is to end */
@@ -57,18 +64,35 @@ struct dp_exec_watch {
 	unsigned nlate;
 };
 
-static void answer(const struct dp_exec_watch *w, int *fd)
+static void close_fd(int fd)
 {
-	const struct fanotify_response yes = {.fd = *fd, .response = FAN_ALLOW};
-	if (*fd < 0)
-		return;
-	while (write(w->group, &yes, sizeof(yes)) < 0 && errno == EINTR)
+	if (fd >= 0)
+		close(fd);
+}
+
+static void allow(const struct dp_exec_watch *w, int fd)
+{
+	const struct fanotify_response yes = {.fd = fd, .response = FAN_ALLOW};
+	while (fd >= 0 && write(w->group, &yes, sizeof(yes)) < 0 && errno == EINTR)
 		;
-	close(*fd);
-	*fd = -1;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------------ */
+
+static void close_question(struct dp_exec_watch *w, int fd)
+{
+	if (fd < 0)
+		return;
+	close(fd);
+	w->open--;
+}
+
+static void answer(struct dp_exec_watch *w, int *fd)
+{
+	allow(w, *fd);
+	close_question(w, *fd);
+	*fd = -1;
+}
 
 /* The process of a thread; 0: it cannot be seen from here, is traced by this tool or its child, or does not belong to the set. */
 static pid_t wanted(const struct dp_exec_watch *w, pid_t tid)
@@ -162,6 +186,7 @@ static void take_question(struct dp_exec_watch *w, const struct fanotify_event_m
 	struct dp_exec_start start = {.pid = wanted(w, event->pid), .tid = event->pid, .fd = event->fd, .any = is_any(w)};
 	if (event->fd < 0)
 		return;
+	w->open++;
 	const bool asked = may_start(w, &start) && atomic_load(&w->holds) && is_asked_for(w, &start);
 	if (asked)
 		dp_exec_note(&start);
@@ -178,7 +203,8 @@ static void read_questions(struct dp_exec_watch *w)
 		char bytes[4096];
 	} buf;
 	const struct fanotify_event_metadata *event = &buf.first;
-	ssize_t n = read(w->group, &buf, sizeof(buf));
+	const size_t most = dp_exec_descriptors_left(w->open, KEPT) * sizeof(*event);
+	ssize_t n = read(w->group, &buf, most < sizeof(buf) ? most : sizeof(buf));
 	for (; n > 0 && FAN_EVENT_OK(event, n); event = FAN_EVENT_NEXT(event, n))
 		take_question(w, event);
 }
@@ -222,30 +248,61 @@ static int expire_all(struct dp_exec_watch *w)
 	return over ? -1 : (int)((next - now) / 1000000) + 1;
 }
 
-static void *watch(void *data)
+static void read_news(struct dp_exec_watch *w)
 {
-	struct dp_exec_watch *w = data;
-	struct pollfd p[] = {{.fd = w->news, .events = POLLIN},
-	                     {.fd = w->group, .events = POLLIN},
-	                     {.fd = dp_exec_files_fd(w->files), .events = POLLIN},
-	                     {.fd = w->what.tree ? dp_exec_tree_fd(w->what.tree) : -1, .events = POLLIN}};
-	uint64_t told;
+	int fd[64];
+	const ssize_t n = read(w->news[0], fd, sizeof(fd));
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(*fd); i++)
+		close_question(w, fd[i]);
+}
+
+static void watch(struct dp_exec_watch *w, const int kept[KEPT])
+{
+	enum { GROUP, NEWS, DIRECTORIES, TREE, POLLED };
+	struct pollfd p[POLLED];
+	for (unsigned i = 0; i < POLLED; i++)
+		p[i] = (struct pollfd){.fd = kept[i], .events = POLLIN};
 	for (int ms; (ms = expire_all(w)) >= 0;) {
 		dp_exec_guard_alive(w->guard);
-		if (poll(p, sizeof(p) / sizeof(*p), ms) <= 0)
+		p[GROUP].fd = dp_exec_descriptors_left(w->open, KEPT) ? w->group : -1;
+		const int n = poll(p, POLLED, ms);
+		if (!n)
 			continue;
-		if (p[0].revents && read(w->news, &told, sizeof(told)) < 0)
-			continue;
-		if (p[1].revents)
+		if (n < 0) /* with a limit of less than POLLED descriptors; reading does not block */
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		if (n < 0 || p[NEWS].revents)
+			read_news(w);
+		if (n < 0 || p[GROUP].revents)
 			read_questions(w);
-		if (p[2].revents)
+		if (n < 0 || p[DIRECTORIES].revents)
 			dp_exec_files_renew(w->files);
 		take_unasked(w);
 	}
+}
+
+static void *run(void *data)
+{
+	struct dp_exec_watch *w = data;
+	const int kept[KEPT] = {w->group, w->news[0], dp_exec_files_fd(w->files),
+	                        w->what.tree ? dp_exec_tree_fd(w->what.tree) : -1, w->ready};
+	w->why = dp_exec_descriptors_own(kept, KEPT) ? 0 : errno;
+	sem_post(&w->begun);
+	if (w->why)
+		return NULL;
+	watch(w, kept);
+	for (unsigned i = 0; i < KEPT; i++)
+		close_fd(kept[i]); /* now: the end of the thread may take a while */
 	return NULL;
 }
 
 /* ---- the tool's side ------------------------------------------------------------------------------------------------------- */
+
+/* A pipe has room for some 16,000 of them. */
+static void tell_thread(const struct dp_exec_watch *w, int fd)
+{
+	if (write(w->news[1], &fd, sizeof(fd)) < 0)
+		return; /* then it is not closed before the end */
+}
 
 void dp_exec_watch_hold(struct dp_exec_watch *w)
 {
@@ -282,15 +339,18 @@ bool dp_exec_watch_take(struct dp_exec_watch *w, uint64_t ns, struct dp_exec_sta
 		told = 0; /* it was not readable */
 	pthread_mutex_unlock(&w->lock);
 	if (any)
-		tell(w->news);
+		tell_thread(w, -1);
 	return any;
 }
 
 void dp_exec_watch_allow(struct dp_exec_watch *w, struct dp_exec_start *start)
 {
 	pthread_mutex_lock(&w->lock);
-	answer(w, &w->taken.start.fd);
-	start->fd = -1;
+	if (w->taken.start.fd >= 0) {
+		allow(w, w->taken.start.fd);
+		tell_thread(w, w->taken.start.fd);
+	}
+	start->fd = w->taken.start.fd = -1;
 	start->late = w->taken.start.late;
 	pthread_mutex_unlock(&w->lock);
 }
@@ -316,17 +376,21 @@ static struct dp_error *start_thread(struct dp_exec_watch *w)
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	w->runs = !pthread_create(&w->thread, NULL, watch, w);
+	w->runs = !pthread_create(&w->thread, NULL, run, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return w->runs ? NULL : dp_error(DP_TAG_SYS, "cannot start the thread that waits for processes to come");
+	while (w->runs && sem_wait(&w->begun))
+		; /* interrupted */
+	if (w->runs && !w->why)
+		return NULL;
+	errno = w->why;
+	return dp_error_sys(DP_TAG_SYS, "cannot start the thread that waits for processes to come");
 }
 
 static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_exec_watched *what)
 {
 	w->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	w->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (w->ready < 0 || w->news < 0)
-		return dp_error_sys(DP_TAG_SYS, "eventfd");
+	if (w->ready < 0 || pipe2(w->news, O_CLOEXEC | O_NONBLOCK))
+		return dp_error_sys(DP_TAG_SYS, "cannot make the descriptors of the thread that waits for processes to come");
 	DP_TRY(open_group(w));
 	w->what = *what;
 	atomic_init(&w->holds, !what->tree && !what->all && !what->modules);
@@ -342,7 +406,8 @@ struct dp_error *dp_exec_watch_create(const struct dp_exec_watched *what, struct
 	struct dp_exec_watch *w = calloc(1, sizeof(*w));
 	if (!w)
 		return dp_error_nomem();
-	w->group = w->ready = w->news = w->taken.start.fd = -1;
+	w->group = w->ready = w->news[0] = w->news[1] = w->taken.start.fd = -1;
+	sem_init(&w->begun, 0, 0);
 	pthread_mutex_init(&w->lock, NULL);
 	struct dp_error *err = create_steps(w, what);
 	if (err)
@@ -359,14 +424,8 @@ static void end_thread(struct dp_exec_watch *w)
 	pthread_mutex_lock(&w->lock);
 	w->over = true;
 	pthread_mutex_unlock(&w->lock);
-	tell(w->news);
+	tell_thread(w, -1);
 	pthread_join(w->thread, NULL);
-}
-
-static void close_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
 }
 
 struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w)
@@ -376,13 +435,15 @@ struct dp_exec_watch *dp_exec_watch_destroy(struct dp_exec_watch *w)
 	end_thread(w);
 	dp_exec_guard_destroy(w->guard);
 	for (size_t i = 0; i < w->n; i++)
-		answer(w, &w->queue[i].start.fd);
-	answer(w, &w->taken.start.fd);
+		allow(w, w->queue[i].start.fd);
+	allow(w, w->taken.start.fd);
 	close_fd(w->group); /* lets those go that were not read yet */
 	close_fd(w->ready);
-	close_fd(w->news);
+	close_fd(w->news[0]);
+	close_fd(w->news[1]);
 	dp_exec_files_destroy(w->files);
 	pthread_mutex_destroy(&w->lock);
+	sem_destroy(&w->begun);
 	free(w->queue);
 	free(w);
 	return NULL;

@@ -25,11 +25,12 @@ struct dp_exec_file { /* ino 0: unknown */
 };
 struct dp_exec_start {
 	pid_t pid, tid; /* the thread that is about to execute the program, and its process */
-	int fd;         /* of the question: the program's file; -1 once it is answered */
+	int fd;         /* of the question, in the table of the watch's thread: the program's file; -1 once it is answered */
 	bool late;      /* it was let go, because the tool took too long */
 	bool any;       /* whatever it executes is wanted: the file may be the loader of a program that does not ask */
 	bool loads;     /* the question is of a loader that opens the file, to map it */
 	struct dp_exec_file before, file; /* what the process executes until then; the file of the question */
+	bool elf, gains;                  /* that file: an ELF file, and one that the kernel gives privileges (setuid) */
 };
 
 struct dp_exec_watched {         /* must outlive the watch */

@@ -12,6 +12,7 @@
 #include "injector/tracee/tracee.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -111,6 +112,12 @@ bool dp_process_has_no_memory(const struct dp_process *p)
 	return !has;
 }
 
+static struct dp_error *no_process(pid_t pid)
+{
+	DP_TRY(dp_descriptors_check_any());
+	return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
+}
+
 /* Finds the thread group's leader and its ids, from any of its threads' ids. */
 static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 {
@@ -118,7 +125,7 @@ static struct dp_error *find_group(pid_t pid, struct dp_process *ret)
 	dp_buf_init(&status);
 	if (pid <= 0 || !dp_proc_slurp(&status, "/proc/%d/status", pid)) {
 		dp_buf_fini(&status);
-		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
+		return no_process(pid);
 	}
 	pid_t leader = (pid_t)dp_status_long(dp_buf_str(&status), "Tgid", pid);
 	if (leader != pid) { /* a thread's id: ask its leader for the rest */
@@ -139,7 +146,7 @@ static struct dp_error *find_alive(struct dp_process *p)
 	struct dp_task_stat stat;
 	struct dp_tids tids;
 	if (!dp_proc_stat(p->pid, 0, &stat))
-		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", p->pid);
+		return no_process(p->pid);
 	if (stat.flags & DP_PF_KTHREAD)
 		return dp_error(DP_TAG_KERNEL_THREAD, "%d (%s) is a kernel thread", p->pid, p->comm);
 	p->leader_zombie = stat.state == 'Z' || stat.state == 'X';
