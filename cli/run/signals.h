@@ -24,7 +24,10 @@ int dp_signals_take(void);
 /* From here on probes are in place and a signal ends the run in order: dp_signals_check() finds nothing any more. */
 void dp_signals_settled(void);
 
-/* From here on standard error tells when the kernel is about to kill dynprobe for holding threads too long (watchdog.h). */
+/*
+ * From here on standard error tells when the kernel is about to kill dynprobe for holding threads too long, and when threads are
+ * held without a timer for that (watchdog.h).
+ */
 void dp_signals_tell_of_kill(void);
 
 /* ---- signals_watch.c ---------------------------------------------------------------------------------------------------------

@@ -63,9 +63,17 @@ static void tell_of_kill(const char *held)
 	say(text);
 }
 
+static void tell_of_no_timer(void)
+{
+	say("dynprobe: the kernel gives dynprobe no timer (RLIMIT_SIGPENDING): if dynprobe is stopped while it holds threads, "
+	    "nobody "
+	    "continues it; to mend that, raise the limit (ulimit -i)\n");
+}
+
 void dp_signals_tell_of_kill(void)
 {
 	dp_watchdog_last_word = tell_of_kill;
+	dp_watchdog_absent = tell_of_no_timer;
 }
 
 static void end(void)

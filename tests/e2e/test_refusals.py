@@ -120,6 +120,18 @@ class Refusals(Case):
 
     @needs_root
     @needs("setpriv")
+    def test_a_process_that_proc_hides_is_not_said_to_be_missing(self):
+        t = self.spin()
+        mount = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
+        prefix = ["unshare", "--mount", "sh", "-c", mount, "sh", *harness.NOBODY]
+        for pid, tag, words in ((t.pid, "DP-PERMISSION", f"process {t.pid} exists"), (0x3FFFFFFF, "DP-NO-PROCESS", "there is no process")):
+            p = harness.tool("--no-record", "--pid", pid, "--function", "foo", "-n", 1, prefix=prefix, binary=self.for_nobody("dynprobe"),
+                             env=harness.environment(HOME=self.dir), status=harness.OWN_FAILURE)
+            self.assertIn(tag, p.stderr)
+            self.assertIn(words, p.stderr)
+
+    @needs_root
+    @needs("setpriv")
     def test_unprivileged_user_probes_own_process(self):
         t = self.target(self.for_nobody("spin"), 0, 500, prefix=harness.NOBODY)
         p = harness.tool("--no-record", "--pid", t.pid, "--function", "foo", "-n", 10, prefix=harness.NOBODY, binary=self.for_nobody("dynprobe"),

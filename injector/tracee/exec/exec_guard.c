@@ -4,6 +4,7 @@
 #include "injector/tracee/stop/watchdog.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -40,13 +41,12 @@ struct dp_exec_guard *dp_exec_guard_create(void)
 	struct dp_exec_guard *g = dp_watchdog_is_off ? NULL : calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
-	if (!make(SIGCONT, &g->goad)) {
+	const bool goads = make(SIGCONT, &g->goad);
+	if (!goads || !make(SIGKILL, &g->end)) {
+		if (goads)
+			timer_delete(g->goad);
 		free(g);
-		return NULL;
-	}
-	if (!make(SIGKILL, &g->end)) {
-		timer_delete(g->goad);
-		free(g);
+		dp_watchdog_note_absent();
 		return NULL;
 	}
 	sigaction(SIGCONT, &action, &g->before);

@@ -17,6 +17,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,7 +116,10 @@ bool dp_process_has_no_memory(const struct dp_process *p)
 static struct dp_error *no_process(pid_t pid)
 {
 	DP_TRY(dp_descriptors_check_any());
-	return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
+	if (pid <= 0 || (kill(pid, 0) && errno != EPERM))
+		return dp_error(DP_TAG_NO_PROCESS, "there is no process %d", pid);
+	return dp_error_advise(dp_error(DP_TAG_PERMISSION, "process %d exists, but /proc does not show it to this user", pid),
+	                       "run dynprobe as root, or as a user that the mount options hidepid and gid of /proc let see it");
 }
 
 /* Finds the thread group's leader and its ids, from any of its threads' ids. */

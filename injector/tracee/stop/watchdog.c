@@ -29,6 +29,7 @@
 
 bool dp_watchdog_is_off;
 void (*dp_watchdog_last_word)(const char *held);
+void (*dp_watchdog_absent)(void);
 
 static timer_t goad, end; /* SIGCONT, SIGKILL */
 static pid_t owner;       /* of the timers: a forked child inherits none */
@@ -136,9 +137,23 @@ void dp_watchdog_no_late_stops(void)
 		stop_goading();
 }
 
+void dp_watchdog_note_absent(void)
+{
+	void (*const tell)(void) = dp_watchdog_absent;
+	dp_watchdog_absent = NULL;
+	if (tell)
+		tell();
+}
+
 void dp_watchdog_start(const char *what)
 {
-	if (dp_watchdog_is_off || !has_timers() || depth++)
+	if (dp_watchdog_is_off)
+		return;
+	if (!has_timers()) {
+		dp_watchdog_note_absent();
+		return;
+	}
+	if (depth++)
 		return;
 	held = what;
 	limit = DP_WATCHDOG_NS;

@@ -15,10 +15,17 @@ extern bool dp_watchdog_is_off; /* set by a debugger: no timer is started */
  */
 extern void (*dp_watchdog_last_word)(const char *held);
 /*
+ * Called once, before the first thread is held without a timer: the kernel gives this process none (RLIMIT_SIGPENDING). NULL:
+ * nobody is told.
+ */
+extern void (*dp_watchdog_absent)(void);
+/*
  * Call it before the first thread is seized. Calls nest; the outermost counts. If no kernel timer is free, it does nothing.
  * `held`, a constant, is for the last word: "all threads of the program".
  */
 void dp_watchdog_start(const char *held);
+/* For timers of others that guard programs in the same way: there was none. */
+void dp_watchdog_note_absent(void);
 /* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
 /* Some threads will stop late (dp_late_stop_add()): until they are released, a timer continues us and checks on them. */
