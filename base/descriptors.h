@@ -7,6 +7,11 @@
 
 #include <stddef.h>
 
+/*
+ * Occupies 0, 1 and 2 where they are closed, so that no message is written into a file, or into memory, that is opened later and
+ * gets such a number. They stay without use (EBADF), and are closed in a program that is executed. Call it first.
+ */
+void dp_descriptors_occupy_standard(void);
 /* Raises the limit as far as the user may. Call it before the first thread is created. */
 void dp_descriptors_raise(void);
 /* In a child, before exec: the limit that the user set. Async-signal-safe. */

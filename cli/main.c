@@ -61,6 +61,7 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	char **owned;
+	dp_descriptors_occupy_standard();
 	dp_descriptors_raise();
 	dp_signals_tell_of_kill();
 	if (argc > 1 && !strcmp(argv[1], "explain"))

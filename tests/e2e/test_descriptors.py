@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """dynprobe's own file descriptors (RLIMIT_NOFILE): where they run short, no program pays for it, and what is said is true."""
 
+import os
 import resource
 
 import harness
-from harness import EXIT_PARTIAL, OWN_FAILURE, Case, compiled, needs_root, wait_until
+from harness import EXIT_PARTIAL, OWN_FAILURE, Case, babeltrace, compiled, needs_root, wait_until
 from test_program import Program, called, recorded
 
 SHOWS = r"""
@@ -20,6 +21,21 @@ int main(void)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	foo(limit);
 	return 0;
+}
+"""
+
+COUNTS = r"""
+#include <fcntl.h>
+__attribute__((noinline)) int foo(int open)
+{
+	return open;
+}
+int main(void)
+{
+	int open = 0;
+	for (int fd = 0; fd < 3; fd++)
+		open += fcntl(fd, F_GETFD) >= 0;
+	return foo(open);
 }
 """
 
@@ -47,8 +63,7 @@ class Descriptors(Case):
             self.assert_result_ok(t)
 
     def test_limit_is_raised_and_a_command_has_its_own(self):
-        text = self.written("shows.c", SHOWS)
-        shows = compiled(self.path("shows"), "gcc", "-g", "-o", self.path("shows"), text)
+        shows = compiled(self.path("shows"), "gcc", "-g", text=SHOWS)
         r = self.dynprobe("--function", "foo", "--", shows, prefix=["prlimit", "--nofile=40:400"])
         self.assert_ok(r)
         self.assertIn("LIMIT 40 400", r.out)
@@ -59,6 +74,21 @@ class Descriptors(Case):
         self.assert_ok(r)
         for t in targets:
             self.assert_result_ok(t)
+
+    def test_closed_standard_descriptors_are_not_used_for_other_files(self):
+        closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+        t = self.target("spin", 0, 1000)
+        argv, events = self.command("--pid", t.pid, "--function", "foo", "-d", 3, record=self.path("trace"))
+        p = self.spawn(*closed, *argv)
+        wait_until(lambda: p.poll() is not None or t.patched(), what="the probe")
+        self.assertEqual([os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in range(3)], ["/"] * 3)
+        self.assertEqual(p.wait(), 0)
+        self.assertTrue(babeltrace(self.path("trace")))
+        self.assert_clean(t.pid)
+        self.assert_result_ok(t)
+        counts = compiled(self.path("counts"), "gcc", "-g", text=COUNTS)
+        argv, _ = self.command("--function", "foo", record=self.path("trace2"))
+        self.assertEqual(self.spawn(*closed, *argv, "--", counts).wait(), 0)
 
     def test_removal_without_descriptors_is_told(self):
         t = self.target("spin", 0, 1000)
