@@ -275,6 +275,10 @@ class Refused(Program):
         self.assertIn("CAP_SYS_ADMIN", p.stderr)
         self.assertIn("--pid NAME", p.stderr)
 
+    def test_without_timers_that_guard_it_DP_LIMIT(self):
+        r = self.dynprobe("--program", self.started, "--function", "foo", "-d", 1, prefix=["prlimit", "--sigpending=0"])
+        self.assert_refused(r, "DP-LIMIT", "RLIMIT_SIGPENDING", "ulimit -i")
+
     def test_wrong_programs_DP_EXEC(self):
         for program in ("no-such-program-anywhere", "/none/of/this", "/tmp"):
             r = self.dynprobe("--program", program, "--function", "foo")

@@ -46,7 +46,6 @@ struct dp_exec_guard *dp_exec_guard_create(void)
 		if (goads)
 			timer_delete(g->goad);
 		free(g);
-		dp_watchdog_note_absent();
 		return NULL;
 	}
 	sigaction(SIGCONT, &action, &g->before);

@@ -16,6 +16,7 @@
 #include "injector/tracee/proc/auxv.h"
 #include "injector/tracee/proc/checks.h"
 #include "injector/tracee/proc/proc.h"
+#include "injector/tracee/stop/watchdog.h"
 #include "injector/tracee/tracee.h"
 
 #include <errno.h>
@@ -386,18 +387,28 @@ static struct dp_error *start_thread(struct dp_exec_watch *w)
 	return dp_error_sys(DP_TAG_SYS, "cannot start the thread that waits for processes to come");
 }
 
+static struct dp_error *no_guard(void)
+{
+	return dp_error_advise(dp_error(DP_TAG_LIMIT,
+	                                "the kernel gives dynprobe no timer (RLIMIT_SIGPENDING), and without one programs "
+	                                "could not start for as long as dynprobe were stopped"),
+	                       "raise the limit (ulimit -i)");
+}
+
 static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_exec_watched *what)
 {
 	w->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->ready < 0 || pipe2(w->news, O_CLOEXEC | O_NONBLOCK))
 		return dp_error_sys(DP_TAG_SYS, "cannot make the descriptors of the thread that waits for processes to come");
 	DP_TRY(open_group(w));
+	w->guard = dp_exec_guard_create();
+	if (!w->guard && !dp_watchdog_is_off)
+		return no_guard();
 	w->what = *what;
 	atomic_init(&w->holds, !what->tree && !what->all && !what->modules);
 	DP_TRY(dp_exec_files_create(w->group, what->path, what->npaths, what->modules, &w->files));
 	if (what->all || (what->tree && (what->nnames || !what->npaths)))
 		DP_TRY(dp_exec_files_mark_all(w->files));
-	w->guard = dp_exec_guard_create();
 	return start_thread(w);
 }
 

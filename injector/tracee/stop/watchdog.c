@@ -137,7 +137,7 @@ void dp_watchdog_no_late_stops(void)
 		stop_goading();
 }
 
-void dp_watchdog_note_absent(void)
+static void note_absent(void)
 {
 	void (*const tell)(void) = dp_watchdog_absent;
 	dp_watchdog_absent = NULL;
@@ -150,7 +150,7 @@ void dp_watchdog_start(const char *what)
 	if (dp_watchdog_is_off)
 		return;
 	if (!has_timers()) {
-		dp_watchdog_note_absent();
+		note_absent();
 		return;
 	}
 	if (depth++)

@@ -24,8 +24,6 @@ extern void (*dp_watchdog_absent)(void);
  * `held`, a constant, is for the last word: "all threads of the program".
  */
 void dp_watchdog_start(const char *held);
-/* For timers of others that guard programs in the same way: there was none. */
-void dp_watchdog_note_absent(void);
 /* Call it when the last thread is released. */
 void dp_watchdog_stop(void);
 /* Some threads will stop late (dp_late_stop_add()): until they are released, a timer continues us and checks on them. */
