@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/unwind/unwind_cache.h"
 #include "base/cleanup.h"
+#include "probes/unwind/unwind_cache_trim.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define CACHE_MAGIC   UINT64_C(0x316368637577702e)
 #define CACHE_VERSION 4u /* raise it when the meaning of rows changes or the compiler improves */
 #define BUILD_ID_MIN  16 /* hex digits; shorter ones may not be unique */
+#define SELDOM        16 /* of so many new files one makes the cache smaller */
 
 /* A cache file is this header, then the rules, the offsets and the indices. */
 struct head {
@@ -55,7 +58,8 @@ static bool usable(const struct dp_unwind_key *key)
 
 static bool path_of(const struct dp_unwind_key *key, char path[PATH_MAX])
 {
-	int n = snprintf(path, PATH_MAX, "%s/%s-%llx.unwind", key->dir, key->build_id, (unsigned long long)key->start);
+	int n = snprintf(path, PATH_MAX, "%s/%s-%llx" DP_UNWIND_CACHE_SUFFIX, key->dir, key->build_id,
+	                 (unsigned long long)key->start);
 
 	return n > 0 && n < PATH_MAX;
 }
@@ -123,6 +127,7 @@ bool dp_unwind_cache_load(const struct dp_unwind_key *key, struct dp_unwind_rows
 	}
 	dp_unwind_rows_fini(ret);
 	*ret = rows;
+	dp_unwind_cache_touch(fd, st.st_mtime);
 	return true;
 }
 
@@ -168,6 +173,14 @@ static bool write_rows(int fd, const struct head *head, const struct dp_unwind_r
 	       write_all(fd, rows->pc, rows->n * sizeof(*rows->pc)) && write_all(fd, rows->row, rows->n * sizeof(*rows->row));
 }
 
+/* Any new file, so that a program that is built again and again has no luck of its own. */
+static bool is_chosen(void)
+{
+	struct timespec now;
+
+	return !clock_gettime(CLOCK_MONOTONIC, &now) && now.tv_nsec % SELDOM == 0;
+}
+
 void dp_unwind_cache_store(const struct dp_unwind_key *key, const struct dp_unwind_rows *rows)
 {
 	struct head head = {.magic = CACHE_MAGIC,
@@ -189,4 +202,6 @@ void dp_unwind_cache_store(const struct dp_unwind_key *key, const struct dp_unwi
 	head.checksum = checksum_of(&head, rows->rule, rows->pc, rows->row);
 	if (!write_rows(fd, &head, rows) || rename(temporary, path))
 		unlink(temporary);
+	if (is_chosen())
+		dp_unwind_cache_trim(key->dir, DP_UNWIND_CACHE_BYTES);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The cache returns what was stored, and nothing else: damaged, older and other users' files are not used. */
 #include "probes/unwind/unwind_cache.h"
+#include "probes/unwind/unwind_cache_trim.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -77,6 +78,67 @@ static void file_path(char path[PATH_MAX])
 Test(unwind_cache, stored_rows_come_back)
 {
 	cr_assert(loads(&key));
+}
+
+/* ---- its size ------------------------------------------------------------------------------------------------------------- */
+
+static void put_file(const char *name, off_t size, time_t ago)
+{
+	const struct timespec then[2] = {{time(NULL) - ago, 0}, {time(NULL) - ago, 0}};
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	const int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	cr_assert_geq(fd, 0);
+	cr_assert_not(ftruncate(fd, size));
+	cr_assert_not(futimens(fd, then));
+	close(fd);
+}
+
+static bool has(const char *name)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+Test(unwind_cache, what_was_not_used_for_longest_goes_first)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	file_path(path);
+	cr_assert_not(stat(path, &st));
+	put_file("1-1.unwind", 3000, 5000);
+	put_file("2-1.unwind", 3000, 9000);
+	put_file("3-1.unwind", 3000, 1000);
+	put_file("theirs", 1 << 20, 100000);
+	dp_unwind_cache_trim(dir, 100000);
+	cr_expect(has("1-1.unwind") && has("2-1.unwind") && has("3-1.unwind"), "it is small enough");
+	dp_unwind_cache_trim(dir, (uint64_t)(st.st_size + 9000 - 4500) * 4 / 3); /* so that two are too many */
+	cr_expect_not(has("2-1.unwind"));
+	cr_expect_not(has("1-1.unwind"));
+	cr_expect(has("3-1.unwind") && has("theirs"));
+	cr_expect(loads(&key));
+}
+
+Test(unwind_cache, use_is_noted)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	file_path(path);
+	const struct timespec then[2] = {{time(NULL) - 90000, 0}, {time(NULL) - 90000, 0}};
+	cr_assert_not(utimensat(AT_FDCWD, path, then, 0));
+	cr_assert(loads(&key));
+	cr_assert_not(stat(path, &st));
+	cr_expect_lt(time(NULL) - st.st_mtime, 60);
+}
+
+Test(unwind_cache, temporary_files_of_the_killed_go_after_a_day)
+{
+	put_file("1-1.unwind.aB3xY9", 10, 90000);
+	put_file("2-1.unwind.aB3xY9", 10, 80000);
+	dp_unwind_cache_trim(dir, 100000);
+	cr_expect_not(has("1-1.unwind.aB3xY9"));
+	cr_expect(has("2-1.unwind.aB3xY9"), "somebody may be writing it");
 }
 
 Test(unwind_cache, private_to_the_user)
