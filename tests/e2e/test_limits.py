@@ -142,6 +142,7 @@ class Limits(Case):
         """vm.memfd_noexec belongs to the pid namespace, so the test makes one. With 2, execve() of a memory file fails, but mapping it works."""
         script = """
             echo $1 > /proc/sys/vm/memfd_noexec || exit 77
+            : > out # of the other value
             "$3" 0 300 > out & until grep -qs READY out; do :; done
             "$2" --no-record --pid $! --function foo -t regs -n 20 > events 2> err; status=$?
             grep -q memfd:dynprobe /proc/$!/maps && status=1
