@@ -158,7 +158,7 @@ class Points(Case):
 
     def test_nine_hits_of_a_call_come_in_order(self):
         for tactics in ((), ("--tactic", "trap"), ("--tactic", "pun,trap")):
-            r = self.dynprobe("--probe", "do_nothing2:*", *tactics, "--buffer-size", "16M", "--", target_path("points"), ROUNDS, 0)
+            r = self.dynprobe("--probe", "do_nothing2:*", *tactics, "--buffer-size", "16M", "--on-full", "block=10s", "--", target_path("points"), ROUNDS, 0)
             self.assertIn("RESULT OK", r.out, str(r))
             calls = [[event["probe"] for event in r.events[i:i + 9]] for i in range(0, len(r.events), 9)]
             self.assertEqual(len(calls), CALLS + 3 * CALLS + CALLS // 2, (tactics, r.summary["lost"]))
