@@ -389,10 +389,10 @@ static struct dp_error *start_thread(struct dp_exec_watch *w)
 
 static struct dp_error *no_guard(void)
 {
-	return dp_error_advise(dp_error(DP_TAG_LIMIT,
-	                                "the kernel gives dynprobe no timer (RLIMIT_SIGPENDING), and without one programs "
-	                                "could not start for as long as dynprobe were stopped"),
-	                       "raise the limit (ulimit -i)");
+	struct dp_error *err =
+	        dp_error(DP_TAG_LIMIT, "the kernel gives dynprobe no timer (RLIMIT_SIGPENDING); without one, programs "
+	                               "could not start while dynprobe is stopped");
+	return dp_error_advise(err, "raise the limit (ulimit -i)");
 }
 
 static struct dp_error *create_steps(struct dp_exec_watch *w, const struct dp_exec_watched *what)
