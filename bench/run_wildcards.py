@@ -14,7 +14,6 @@ import glob
 import http.client
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -46,25 +45,19 @@ def within(gaps, begin, end):
     return {"longest_ms": round(max(found, default=0) / 1e6, 2), "sum_ms": round(sum(found) / 1e6, 1)}
 
 
-def us(text):
-    """Of "12.3us", "1.5s"."""
-    number, unit = re.fullmatch(r"([\d.]+)(ns|us|ms|s)", text).groups()
-    return float(number) * {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[unit]
-
-
 def probe(build, pid, *what):
     """(begin, end, dynprobe's figures): ms until armed and removed, and the pauses."""
     begin = time.monotonic_ns()
-    r = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(pid), "--no-record", "--count", "-d", str(STANDING_S), *what],
+    r = subprocess.run([os.path.join(build, "dynprobe"), "--pid", str(pid), "--no-record", "--count", "-f", "json", "-d", str(STANDING_S), *what],
                        capture_output=True, text=True, timeout=600)
     end = time.monotonic_ns()
-    placed = re.search(r"requested, (\d+) placed", r.stderr)
-    pause = re.search(r"pause +attach ([\d.]+\w+), detach ([\d.]+\w+) .*armed after ([\d.]+\w+)", r.stderr)
-    if not placed or not pause:
-        sys.exit(r.stderr[-2000:])
-    attach, detach, armed = (us(text) / (1 if i < 2 else 1e3) for i, text in enumerate(pause.groups()))
-    return begin, end, {"placed": int(placed[1]), "armed_ms": round(armed), "all_but_standing_and_armed_ms":
-                        round((end - begin) / 1e6 - armed - STANDING_S * 1000), "attach_pause_us": round(attach), "detach_pause_us": round(detach)}
+    said = [json.loads(line) for line in r.stdout.splitlines() if line.startswith('{"type":"summary"')]
+    if not said or not said[0]["placed"]:
+        sys.exit(f"dynprobe placed no probe:\n{r.stderr[-2000:]}")
+    s = said[0]
+    return begin, end, {"placed": s["placed"], "armed_ms": round(s["attach_ns"] / 1e6),
+                        "all_but_standing_and_armed_ms": round((end - begin - s["attach_ns"]) / 1e6 - STANDING_S * 1000),
+                        "attach_pause_us": round(s["pause_attach_ns"] / 1e3), "detach_pause_us": round(s["pause_detach_ns"] / 1e3)}
 
 
 def entries(build):
