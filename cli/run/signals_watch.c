@@ -66,8 +66,7 @@ static void tell_of_kill(const char *held)
 static void tell_of_no_timer(void)
 {
 	say("dynprobe: the kernel gives dynprobe no timer (RLIMIT_SIGPENDING): if dynprobe is stopped while it holds threads, "
-	    "nobody "
-	    "continues it; to mend that, raise the limit (ulimit -i)\n");
+	    "nobody continues it; to mend that, raise the limit (ulimit -i)\n");
 }
 
 void dp_signals_tell_of_kill(void)

@@ -120,6 +120,15 @@ Test(unwind_cache, what_was_not_used_for_longest_goes_first)
 	cr_expect(loads(&key));
 }
 
+Test(unwind_cache, stores_keep_it_small)
+{
+	put_file("1-1.unwind", DP_UNWIND_CACHE_BYTES + 1, 9000);
+	for (int i = 0; i < 4000 && has("1-1.unwind"); i++) /* one of 16, by chance */
+		dp_unwind_cache_store(&key, &rows);
+	cr_expect_not(has("1-1.unwind"));
+	cr_expect(loads(&key));
+}
+
 Test(unwind_cache, use_is_noted)
 {
 	char path[PATH_MAX];
